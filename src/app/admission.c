@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/admission.h"
+
+enum { RETRY_MAX_S = 30 };
+
+void admission_init(struct admission *a, size_t places, size_t queue_max)
+{
+    *a = (struct admission){.places = places, .queue_max = queue_max};
+    TAILQ_INIT(&a->queue);
+}
+
+int admission_ask(struct admission *a, struct ticket *t, struct err *e)
+{
+    if (a->granted < a->places && a->queued == 0) {
+        a->granted++;
+        t->state = TICKET_GRANTED;
+        return 0;
+    }
+    if (a->queued >= a->queue_max)
+        return err_set(e, ERR_BUSY, "%zu executions are running and %zu are waiting", a->granted,
+                       a->queued);
+    a->queued++;
+    t->state = TICKET_QUEUED;
+    TAILQ_INSERT_TAIL(&a->queue, t, link);
+    return 0;
+}
+
+static struct ticket *queue_take(struct admission *a)
+{
+    struct ticket *t = TAILQ_FIRST(&a->queue);
+
+    if (!t || a->granted >= a->places)
+        return NULL;
+    TAILQ_REMOVE(&a->queue, t, link);
+    a->queued--;
+    a->granted++;
+    t->state = TICKET_GRANTED;
+    return t;
+}
+
+/* One who is granted may fail at once and leave again: the outermost call carries on for it, so
+ * that a queue of failures does not become a stack of calls. */
+static void grant_waiting(struct admission *a)
+{
+    struct ticket *t;
+
+    if (a->granting)
+        return;
+    a->granting = true;
+    for (t = queue_take(a); t; t = queue_take(a))
+        t->grant(t->user);
+    a->granting = false;
+}
+
+void admission_leave(struct admission *a, struct ticket *t)
+{
+    enum ticket_state was = t->state;
+
+    t->state = TICKET_NONE;
+    if (was == TICKET_QUEUED) {
+        TAILQ_REMOVE(&a->queue, t, link);
+        a->queued--;
+    }
+    if (was == TICKET_GRANTED) {
+        a->granted--;
+        grant_waiting(a);
+    }
+}
+
+unsigned admission_retry_s(const struct admission *a)
+{
+    size_t rounds = 1 + a->queued / a->places;
+
+    return rounds < RETRY_MAX_S ? (unsigned)rounds : RETRY_MAX_S;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who may run now: so many places, then a queue in order of arrival, then "busy". Pure.
+ *
+ * A ticket is embedded in whatever wants to run.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/queue.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+/* A place became free for a queued ticket. Called from admission_leave() of another one. */
+typedef void ticket_grant_fn(void *user);
+
+enum ticket_state { TICKET_NONE, TICKET_QUEUED, TICKET_GRANTED };
+
+struct ticket {
+    enum ticket_state state;
+    ticket_grant_fn *grant;
+    void *user;
+    TAILQ_ENTRY(ticket) link;
+};
+
+struct admission {
+    size_t places, queue_max; /* limits */
+    size_t granted, queued;   /* now */
+    bool granting;
+    TAILQ_HEAD(ticket_head, ticket) queue;
+};
+
+void admission_init(struct admission *a, size_t places, size_t queue_max);
+
+/* Leaves the ticket granted or queued, or refuses it with ERR_BUSY. */
+must_check int admission_ask(struct admission *a, struct ticket *t, struct err *e);
+/* Gives the place or the place in the queue back; fine for a ticket that has neither. */
+void admission_leave(struct admission *a, struct ticket *t);
+/* Seconds after which a refused caller might try again: a guess from the length of the queue. */
+unsigned admission_retry_s(const struct admission *a);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The daemon as one object: what main puts together and every use case is handed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/admission.h"
+#include "app/execution.h"
+#include "app/metrics.h"
+#include "app/registry.h"
+#include "base/log.h"
+#include "core/config.h"
+#include "core/port_jail.h"
+#include "core/port_lang.h"
+#include "core/port_report.h"
+#include "core/port_run.h"
+#include "core/port_store.h"
+#include "core/port_work.h"
+
+struct event;
+struct event_base;
+struct http_server;
+struct survey;
+
+enum { APP_VERSION_MAX = 32 }; /* a language's version */
+
+/* Called when the last execution under way has ended. */
+typedef void app_idle_fn(void *user);
+
+struct app {
+    struct config config;
+    struct log log;
+    struct event_base *base;   /* owned */
+    struct jail *jail;         /* owned */
+    struct run_engine *engine; /* owned */
+    struct work_pool *work;    /* owned */
+    struct store *store;       /* owned */
+    const struct lang_ops *langs;
+    const char *lang_names[METRICS_LANGS_MAX]; /* by row; borrowed from the port */
+    char lang_versions[METRICS_LANGS_MAX][APP_VERSION_MAX];
+    struct survey *survey;    /* owned; NULL: not under way */
+    struct report *report;    /* borrowed; NULL: nobody listens */
+    struct http_server *http; /* owned by main; for its counters only */
+    struct event *expiry;     /* owned: forgets old executions */
+    struct admission admission;
+    struct registry registry;
+    struct metrics metrics;
+    uint64_t started_us;
+    bool stopping; /* no new executions */
+    app_idle_fn *idle;
+    void *idle_user;
+};
+
+/* Needs config, log, base, jail, langs and the ports to be there. */
+must_check int app_init(struct app *a, struct err *e);
+/* Ends whatever still runs and frees everything that app_init() and the executions made. */
+void app_done(struct app *a);
+
+/* ---- use cases ---- */
+
+struct exec_order {
+    const struct exec_spec *spec; /* execution_id "": made here. Not needed after the call */
+    const char *session_id;       /* "": none */
+    uint64_t asked_us;            /* when the request was complete */
+    execution_done_fn *done;      /* NULL: nobody waits */
+    void *user;
+};
+
+/* Limits of an execution as configured; wall_ms from the request. */
+struct limits app_limits(const struct app *a, uint64_t wall_ms);
+
+/* Is an execution of that id under way? */
+bool app_is_active(const struct app *a, const char *id);
+/* Queues or starts it. *ret lives at least until done() or execution_detach(). */
+must_check int app_execute(struct app *a, const struct exec_order *o, struct execution **ret,
+                           struct err *e);
+/* Whoever asked no longer wants to be told. */
+void execution_detach(struct execution *x);
+/* Ends it early; done() still comes, later. Nothing happens to a finished one. */
+void execution_stop(struct execution *x, enum end_reason why);
+/* Refuses new ones from now on. */
+void app_refuse_new(struct app *a);
+/* Ends all of them; idle() is called when the last one is gone, at once when there is none. */
+void app_stop_all(struct app *a, enum end_reason why);
+void app_on_idle(struct app *a, app_idle_fn *fn, void *user);

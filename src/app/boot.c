@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/boot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/fd.h"
+#include "base/random.h"
+
+enum { SECRET_BYTES = 24, NAME_BUFFER = 16 * 1024 };
+
+void boot_raise_files(void)
+{
+    struct rlimit l;
+
+    if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
+        l.rlim_cur = l.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &l);
+    }
+}
+
+/* As pid 1 of a container nobody but its neighbours on the container's network can reach us. */
+void boot_host(struct config *c)
+{
+    if (!c->host[0])
+        (void)snprintf(c->host, sizeof c->host, "%s", getpid() == 1 ? "*" : "127.0.0.1");
+}
+
+int boot_identity(const struct config *c, struct boot_identity *ret, struct err *e)
+{
+    cleanup_free char *room = malloc(NAME_BUFFER);
+    struct passwd pw, *found = NULL;
+    int r;
+
+    if (geteuid() != 0 || !c->run_as[0] || strcmp(c->run_as, "root") == 0) {
+        *ret = (struct boot_identity){.uid = geteuid(), .gid = getegid()};
+        return 0;
+    }
+    if (!room)
+        return err_set(e, ERR_HOST, "no memory");
+    r = getpwnam_r(c->run_as, &pw, room, NAME_BUFFER, &found);
+    if (!found)
+        return r != 0 ? err_sys(e, -r, "RUN_AS: user '%.64s'", c->run_as)
+                      : err_set(e, ERR_CALLER, "RUN_AS: there is no user '%.64s'", c->run_as);
+    *ret = (struct boot_identity){.change = true, .uid = pw.pw_uid, .gid = pw.pw_gid};
+    return 0;
+}
+
+/* ---- state ---- */
+
+static void state_dir_default(struct config *c)
+{
+    const char *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+    if (c->state_dir[0])
+        return;
+    if (geteuid() == 0)
+        (void)snprintf(c->state_dir, sizeof c->state_dir, "/var/lib/sandbox-executor");
+    else if (xdg && xdg[0] == '/')
+        (void)snprintf(c->state_dir, sizeof c->state_dir, "%s/sandbox-executor", xdg);
+    else
+        (void)snprintf(c->state_dir, sizeof c->state_dir, "%s/.local/state/sandbox-executor",
+                       home && home[0] == '/' ? home : "/tmp");
+}
+
+/* Parents as others would make them, the last one private. */
+static int make_dirs(const char *path, struct err *e)
+{
+    char part[CONFIG_TEXT_MAX];
+
+    for (const char *p = path + 1;; p++) {
+        if (*p != '/' && *p != '\0')
+            continue;
+        (void)snprintf(part, sizeof part, "%.*s", (int)(p - path), path);
+        if (mkdir(part, *p ? 0755 : 0700) < 0 && errno != EEXIST)
+            return err_sys(e, -errno, "make '%.300s'", part);
+        if (!*p)
+            return 0;
+    }
+}
+
+int boot_state_dir(struct config *c, const struct boot_identity *who, struct err *e)
+{
+    cleanup_close int dir = -1;
+    struct stat st;
+
+    state_dir_default(c);
+    if (c->state_dir[0] != '/')
+        return err_set(e, ERR_CALLER, "STATE_DIR: '%.300s' is not an absolute path", c->state_dir);
+    if (make_dirs(c->state_dir, e) < 0)
+        return -1;
+    dir = open(c->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || fstat(dir, &st) < 0)
+        return err_sys(e, -errno, "state directory '%.300s'", c->state_dir);
+    if (st.st_uid != who->uid && fchown(dir, who->uid, who->gid) < 0)
+        return err_sys(e, -errno, "own the state directory '%.300s'", c->state_dir);
+    if ((st.st_mode & 077) != 0 && fchmod(dir, 0700) < 0)
+        return err_sys(e, -errno, "close the state directory '%.300s'", c->state_dir);
+    return 0;
+}
+
+/* ---- identity ---- */
+
+static int drop_capabilities(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {0};
+
+    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+}
+
+int boot_become(const struct boot_identity *who, struct err *e)
+{
+    int r;
+
+    if (who->change && (setgroups(0, NULL) < 0 || setresgid(who->gid, who->gid, who->gid) < 0 ||
+                        setresuid(who->uid, who->uid, who->uid) < 0))
+        return err_sys(e, -errno, "become user %u", (unsigned)who->uid);
+    r = drop_capabilities();
+    if (r < 0)
+        return err_sys(e, r, "drop capabilities");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_sys(e, -errno, "no new privileges");
+    if (who->change && setresuid(0, 0, 0) == 0)
+        return err_set(e, ERR_BUG, "privileges could be had back");
+    return 0;
+}
+
+/* ---- secret ---- */
+
+int boot_secret(const struct config *c, char out[BOOT_SECRET_MAX], struct err *e)
+{
+    cleanup_close int dir = open(c->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cleanup_close int fd = -1;
+    char made[BOOT_SECRET_MAX];
+
+    if (dir < 0)
+        return err_sys(e, -errno, "state directory '%.300s'", c->state_dir);
+    random_hex(made, SECRET_BYTES);
+    (void)unlinkat(dir, "secret", 0);
+    fd = openat(dir, "secret", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_sys(e, -errno, "make '%.300s/secret'", c->state_dir);
+    if (fd_write_all(fd, made, strlen(made)) < 0 || fd_write_all(fd, "\n", 1) < 0)
+        return err_sys(e, -errno, "write '%.300s/secret'", c->state_dir);
+    memcpy(out, made, sizeof made);
+    return 0;
+}

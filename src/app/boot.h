@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* What a daemon does to itself before it serves: state directory, identity, secret. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "core/config.h"
+
+enum { BOOT_SECRET_MAX = 80 };
+
+/* Whom the daemon will be. */
+struct boot_identity {
+    bool change; /* false: stays who it is */
+    uid_t uid;
+    gid_t gid;
+};
+
+/* As many descriptors as the hard limit allows. */
+void boot_raise_files(void);
+/* Address to listen on when none is configured. */
+void boot_host(struct config *c);
+/* Only root becomes somebody else: config->run_as. */
+must_check int boot_identity(const struct config *c, struct boot_identity *ret, struct err *e);
+/* Chooses the state directory when none is configured, makes it (0700) and gives it away. */
+must_check int boot_state_dir(struct config *c, const struct boot_identity *who, struct err *e);
+/* For good: groups, ids, capabilities, no new privileges. */
+must_check int boot_become(const struct boot_identity *who, struct err *e);
+/* A fresh secret, also written to <state>/secret (0600) for the command line to find. */
+must_check int boot_secret(const struct config *c, char out[BOOT_SECRET_MAX], struct err *e);

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The use case behind POST /execute.
+ *
+ *   app_execute ─▶ plan ─▶ ticket ──granted──▶ run ──done──▶ collect ──▶ render ──▶ deliver
+ *                            └─queued─▶ (grant)     files are hashed and copied meanwhile
+ *
+ * A plan is made at once, so that nothing of the request has to be kept while it waits. Large
+ * answers are rendered on a worker. The sandbox is let go before the answer is delivered.
+ */
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "app/app.h"
+#include "app/survey.h"
+#include "base/random.h"
+
+enum {
+    ID_RANDOM = 8,               /* characters behind the date */
+    FILES_AHEAD = 16,            /* copies under way before the scan has to wait */
+    RENDER_INLINE = 256 * 1024,  /* larger answers are made on a worker */
+    RENDER_OVERHEAD = 64 * 1024, /* an answer beside its texts and artifacts */
+    ESCAPE_FACTOR = 6,           /* one byte becomes at most \u00XX */
+    MS_PER_S = 1000,
+};
+#define US_PER_S 1000000u
+
+const char *execution_state_name(enum execution_state s)
+{
+    static const char *const names[] = {"queued", "running", "collecting", "done"};
+
+    _Static_assert(ARRAY_LEN(names) == EXECUTION_STATE_COUNT, "every state has a name");
+    return names[s];
+}
+
+/* ---- delivering ---- */
+
+static void report_tell(const struct execution *x)
+{
+    struct report *r = x->app->report;
+    bool done = x->state == EXECUTION_DONE;
+    struct report_event e = {.execution_id = x->id, .session_id = x->session_id};
+
+    if (!r)
+        return;
+    if (done) {
+        e.status = exec_status_name(x->verdict.status);
+        e.reason = end_reason_name(x->result.reason);
+        e.result = x->json.p;
+        e.result_n = x->json.n;
+        r->ops->done(r, &e);
+    } else {
+        r->ops->started(r, &e);
+    }
+}
+
+static void log_done(const struct execution *x)
+{
+    const struct stamps *at = &x->result.at;
+    const struct app *a = x->app;
+
+    log_event(&a->log, LOG_INFO, "execution_done", LOG_STR("execution_id", x->id),
+              LOG_STR("language", a->lang_names[x->lang]),
+              LOG_STR("status", exec_status_name(x->verdict.status)),
+              LOG_STR("reason", end_reason_name(x->result.reason)),
+              LOG_INT("exit_code", x->result.exit_code),
+              LOG_INT("duration_us", (int64_t)(at->collected - at->asked)),
+              LOG_INT("stdout_bytes", (int64_t)x->result.out.n),
+              LOG_INT("stderr_bytes", (int64_t)x->result.err.n));
+    if (x->result.reason == END_FAILED)
+        log_event(&a->log, LOG_ERROR, "sandbox_failed", LOG_STR("execution_id", x->id),
+                  LOG_STR("error", x->result.fault));
+}
+
+static void expiry_arm(struct app *a)
+{
+    struct timeval tv = {.tv_sec = (time_t)a->config.retain_s};
+
+    if (!event_pending(a->expiry, EV_TIMEOUT, NULL))
+        (void)event_add(a->expiry, &tv);
+}
+
+static void on_expiry(evutil_socket_t fd, short what, void *user)
+{
+    struct app *a = user;
+    uint64_t now = clock_us(), next = registry_expire(&a->registry, now);
+    struct timeval tv = {.tv_sec = (time_t)((next - now) / US_PER_S) + 1};
+
+    (void)fd, (void)what;
+    if (next != 0)
+        (void)event_add(a->expiry, &tv);
+}
+
+static void idle_check(struct app *a)
+{
+    if (a->idle && a->registry.active_n == 0)
+        a->idle(a->idle_user);
+}
+
+/* The last thing that happens to an execution under way. */
+static void deliver(struct execution *x)
+{
+    struct app *a = x->app;
+    execution_done_fn *done = x->done;
+
+    x->state = EXECUTION_DONE;
+    metrics_count(&a->metrics, x->lang, x->verdict.status, &x->result);
+    a->metrics.artifacts += x->artifacts.n;
+    log_done(x);
+    report_tell(x);
+    x->done = NULL;
+    if (done)
+        done(x->user, x);
+    admission_leave(&a->admission, &x->ticket);
+    run_result_done(&x->result);
+    expiry_arm(a);
+    registry_finish(&a->registry, x, clock_us());
+    idle_check(a);
+}
+
+/* ---- rendering ---- */
+
+static void render(struct execution *x)
+{
+    const struct run_result *r = &x->result;
+    size_t room = RENDER_OVERHEAD;
+
+    verdict_reach(&x->result, &x->limits, &x->verdict);
+    room += (r->out.n + r->err.n) * ESCAPE_FACTOR + r->result.n + r->error.n;
+    for (size_t i = 0; i < x->artifacts.n; i++)
+        room += 2 * ESCAPE_FACTOR * strlen(x->artifacts.v[i]->path) + RENDER_OVERHEAD / 64;
+    x->json = BUF_INIT(room);
+    execution_result_json(x, &x->json);
+}
+
+static void render_run(struct work *w)
+{
+    render((struct execution *)((char *)w - offsetof(struct execution, render)));
+}
+
+static void render_done(struct work *w)
+{
+    deliver((struct execution *)((char *)w - offsetof(struct execution, render)));
+}
+
+static void finish(struct execution *x, bool may_deliver)
+{
+    const struct run_result *r = &x->result;
+    size_t bytes = r->out.n + r->err.n + r->result.n + r->error.n;
+
+    x->state = EXECUTION_COLLECTING;
+    artifacts_sort(&x->artifacts);
+    run_free(take_ptr(&x->run));
+    x->result.at.collected = clock_us();
+    if (may_deliver && bytes <= RENDER_INLINE) {
+        render(x);
+        deliver(x);
+        return;
+    }
+    x->render = (struct work){.run = render_run, .done = render_done};
+    work_submit(x->app->work, &x->render);
+}
+
+/* It never ran: say why. */
+static void finish_unstarted(struct execution *x, enum end_reason why, const char *words)
+{
+    x->result.reason = why;
+    (void)snprintf(x->result.fault, sizeof x->result.fault, "%s", words);
+    finish(x, false);
+}
+
+/* ---- collecting ---- */
+
+static void collect_settle(struct execution *x)
+{
+    if (x->run_ended && x->keeping == 0)
+        finish(x, true);
+}
+
+struct kept {
+    struct execution *x;
+    struct artifact *a;
+};
+
+static void on_kept(void *user, const struct stored *s)
+{
+    struct kept *k = user;
+    struct execution *x = k->x;
+
+    k->a->stored = *s;
+    if (s->number != 0)
+        x->app->metrics.artifact_bytes += s->size;
+    free(k);
+    x->keeping--;
+    if (x->keeping < FILES_AHEAD)
+        run_files_resume(x->run);
+    collect_settle(x);
+}
+
+/* A sparse file can claim any size: what is hashed for one execution is bounded in all. */
+static bool file_keep(struct execution *x, struct run_file *f, struct artifact *a)
+{
+    struct kept *k;
+    struct stat st;
+    bool copy;
+
+    if (fstat(f->fd, &st) < 0)
+        return false;
+    a->stored.size = (uint64_t)st.st_size;
+    if (a->stored.size > x->hash_left)
+        return false;
+    k = malloc(sizeof *k);
+    if (!k)
+        return false;
+    *k = (struct kept){.x = x, .a = a};
+    x->hash_left -= a->stored.size;
+    copy = registry_charge(&x->app->registry, x, a->stored.size);
+    if (store_keep(x->app->store, take_fd(&f->fd), a->stored.size, copy, on_kept, k) < 0) {
+        free(k);
+        return false;
+    }
+    x->keeping++;
+    return true;
+}
+
+static void on_file(void *user, struct run_file *f)
+{
+    struct execution *x = user;
+    struct artifact *a = artifacts_add(&x->artifacts, f->name, f->name_n);
+
+    if (!a)
+        return;
+    a->mtime_s = f->mtime_s;
+    a->mtime_ns = f->mtime_ns;
+    if (file_keep(x, f, a) && x->keeping >= FILES_AHEAD)
+        run_files_pause(x->run);
+}
+
+static void on_run_done(void *user)
+{
+    struct execution *x = user;
+
+    x->run_ended = true;
+    x->state = EXECUTION_COLLECTING;
+    collect_settle(x);
+}
+
+/* ---- starting ---- */
+
+static void start(void *user)
+{
+    struct execution *x = user;
+    struct app *a = x->app;
+    struct run_events events = {.file = on_file, .done = on_run_done, .user = x};
+    struct err e;
+
+    if (run_start(a->engine, x->plan, &x->result, &events, &x->run, &e) < 0) {
+        finish_unstarted(x, END_FAILED, e.text);
+        return;
+    }
+    a->langs->plan_free(take_ptr(&x->plan));
+    x->state = EXECUTION_RUNNING;
+    report_tell(x);
+}
+
+static void execution_free(struct execution *x)
+{
+    struct app *a = x->app;
+
+    for (size_t i = 0; i < x->artifacts.n; i++)
+        store_drop(a->store, x->artifacts.v[i]->stored.number);
+    artifacts_done(&x->artifacts);
+    run_free(x->run);
+    a->langs->plan_free(x->plan);
+    run_result_done(&x->result);
+    buf_done(&x->json);
+    free(x);
+}
+
+static void make_id(char out[EXECUTION_ID_MAX + 1])
+{
+    char date[9], tail[ID_RANDOM + 1];
+
+    clock_date8(date);
+    random_base36(tail, ID_RANDOM);
+    (void)snprintf(out, EXECUTION_ID_MAX + 1, "exec_%s_%s", date, tail);
+}
+
+static struct execution *execution_new(struct app *a, const struct exec_order *o)
+{
+    struct execution *x = calloc(1, sizeof *x);
+
+    if (!x)
+        return NULL;
+    x->app = a;
+    x->limits = o->spec->limits;
+    x->artifacts.max = a->config.artifacts_max;
+    x->hash_left = o->spec->limits.workspace_max;
+    x->done = o->done;
+    x->user = o->user;
+    x->ticket.grant = start;
+    x->ticket.user = x;
+    (void)snprintf(x->session_id, sizeof x->session_id, "%s", o->session_id);
+    (void)snprintf(x->id, sizeof x->id, "%s", o->spec->execution_id);
+    if (!x->id[0])
+        make_id(x->id);
+    (void)clock_iso(x->created_at);
+    run_result_init(&x->result, &x->limits);
+    x->result.at.asked = o->asked_us;
+    return x;
+}
+
+static int prepare(struct execution *x, const struct exec_order *o, struct err *e)
+{
+    struct app *a = x->app;
+    struct exec_spec spec = *o->spec;
+
+    spec.execution_id = x->id;
+    x->lang = a->langs->find(spec.language);
+    if (a->langs->plan(&spec, &x->plan, e) < 0)
+        return -1;
+    if (admission_ask(&a->admission, &x->ticket, e) < 0) {
+        a->metrics.refused++;
+        return -1;
+    }
+    return 0;
+}
+
+int app_execute(struct app *a, const struct exec_order *o, struct execution **ret, struct err *e)
+{
+    struct execution *x;
+
+    if (a->stopping)
+        return err_set(e, ERR_BUSY, "the service is shutting down");
+    x = execution_new(a, o);
+    if (!x)
+        return err_set(e, ERR_HOST, "no memory for an execution");
+    if (prepare(x, o, e) < 0) {
+        execution_free(x);
+        return -1;
+    }
+    registry_add(&a->registry, x);
+    *ret = x;
+    if (x->ticket.state == TICKET_GRANTED)
+        start(x);
+    return 0;
+}
+
+/* ---- the rest ---- */
+
+bool app_is_active(const struct app *a, const char *id)
+{
+    const struct execution *x = registry_find(&a->registry, id);
+
+    return x && x->state != EXECUTION_DONE;
+}
+
+void execution_detach(struct execution *x)
+{
+    x->done = NULL;
+}
+
+void execution_stop(struct execution *x, enum end_reason why)
+{
+    if (x->state == EXECUTION_QUEUED) {
+        admission_leave(&x->app->admission, &x->ticket);
+        finish_unstarted(x, why, "");
+    } else if (x->state == EXECUTION_RUNNING) {
+        run_stop(x->run, why);
+    }
+}
+
+void app_refuse_new(struct app *a)
+{
+    a->stopping = true;
+}
+
+void app_stop_all(struct app *a, enum end_reason why)
+{
+    struct execution *x;
+
+    TAILQ_FOREACH(x, &a->registry.active, link)
+    execution_stop(x, why);
+}
+
+void app_on_idle(struct app *a, app_idle_fn *fn, void *user)
+{
+    a->idle = fn;
+    a->idle_user = user;
+    idle_check(a);
+}
+
+struct limits app_limits(const struct app *a, uint64_t wall_ms)
+{
+    const struct config *c = &a->config;
+
+    return (struct limits){
+        .wall_ms = wall_ms,
+        .cpu_ms = c->cpu_s * MS_PER_S,
+        .memory_max = c->memory_mb << 20,
+        .workspace_max = c->workspace_mb << 20,
+        .workspace_files = c->workspace_files,
+        .tmp_max = c->tmp_mb << 20,
+        .output_max = c->output_max,
+        .result_max = c->result_max,
+        .pids_max = (uint32_t)c->pids_max,
+        .files_max = (uint32_t)c->files_max,
+    };
+}
+
+int app_init(struct app *a, struct err *e)
+{
+    const struct config *c = &a->config;
+
+    const struct lang_fact *f;
+
+    for (size_t i = 0; i < METRICS_LANGS_MAX - 1 && (f = a->langs->fact(i)); i++)
+        a->lang_names[i] = f->name;
+    a->started_us = clock_us();
+    admission_init(&a->admission, c->max_concurrent, c->queue_max);
+    registry_init(&a->registry, execution_free);
+    a->registry.count_max = c->retain_count;
+    a->registry.bytes_max = c->retain_bytes;
+    a->registry.age_max_us = c->retain_s * US_PER_S;
+    a->expiry = evtimer_new(a->base, on_expiry, a);
+    return a->expiry ? 0 : err_set(e, ERR_HOST, "no memory for an event");
+}
+
+void app_done(struct app *a)
+{
+    if (!a->expiry)
+        return; /* never initialised */
+    survey_stop(a);
+    registry_done(&a->registry);
+    event_free(a->expiry);
+    a->expiry = NULL;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One execution: from asked-for to kept. Owned by the registry; whoever asked has a pointer until
+ * its done callback was called or it detached.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "app/admission.h"
+#include "app/artifact.h"
+#include "app/verdict.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "core/exec_spec.h"
+#include "core/port_run.h"
+#include "core/port_work.h"
+
+enum { EXECUTION_ID_MAX = 128, SESSION_ID_MAX = 256 };
+
+enum execution_state {
+    EXECUTION_QUEUED,
+    EXECUTION_RUNNING,
+    EXECUTION_COLLECTING, /* dead inside; files are being copied, the answer is being made */
+    EXECUTION_DONE,
+    EXECUTION_STATE_COUNT,
+};
+const char *execution_state_name(enum execution_state s);
+
+struct app;
+struct execution;
+
+/* Exactly once, from the loop, never from inside app_execute(). x->json is the answer. */
+typedef void execution_done_fn(void *user, struct execution *x);
+
+struct execution {
+    struct app *app; /* borrowed */
+    char id[EXECUTION_ID_MAX + 1];
+    char session_id[SESSION_ID_MAX + 1]; /* "": none */
+    char created_at[CLOCK_ISO_MAX];
+    enum execution_state state;
+    int lang; /* row of the language table */
+    struct limits limits;
+    struct ticket ticket;
+    struct plan *plan; /* owned, until it runs */
+    struct run *run;   /* owned */
+    struct run_result result;
+    struct verdict verdict;
+    struct artifacts artifacts;
+    size_t keeping;       /* files being copied */
+    uint64_t hash_left;   /* bytes that may still be hashed for it */
+    uint64_t kept_bytes;  /* what it counts for in the registry */
+    uint64_t finished_us; /* monotonic */
+    bool run_ended;
+    struct buf json; /* the ExecutionResult */
+    struct work render;
+    execution_done_fn *done; /* NULL: nobody waits */
+    void *user;
+    TAILQ_ENTRY(execution) link;  /* active or finished */
+    SLIST_ENTRY(execution) chain; /* same hash */
+};
+TAILQ_HEAD(execution_list, execution);
+
+/* Writes the ExecutionResult. Pure; may run on a worker. */
+void execution_result_json(const struct execution *x, struct buf *out);
+/* Value of the Server-Timing header. */
+enum { SERVER_TIMING_MAX = 160 };
+void execution_server_timing(const struct execution *x, char out[SERVER_TIMING_MAX]);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+uint64_t clock_us(void)
+{
+    struct timespec t = {0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
+const char *clock_iso(char out[CLOCK_ISO_MAX])
+{
+    struct timespec t = {0};
+
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    return clock_iso_at(t.tv_sec, t.tv_nsec, out);
+}
+
+const char *clock_iso_at(int64_t unix_s, int64_t ns, char out[CLOCK_ISO_MAX])
+{
+    time_t t = (time_t)unix_s;
+    struct tm tm = {0};
+    size_t n;
+
+    /* A file may carry any time stamp its owner liked; a year beyond int says 1970. */
+    if (!gmtime_r(&t, &tm))
+        tm = (struct tm){.tm_year = 70, .tm_mday = 1};
+    n = strftime(out, CLOCK_ISO_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+    (void)snprintf(out + n, CLOCK_ISO_MAX - n, ".%06uZ", (unsigned)(ns / 1000) % 1000000u);
+    return out;
+}
+
+void clock_date8(char out[9])
+{
+    time_t t = time(NULL);
+    struct tm tm = {0};
+
+    (void)gmtime_r(&t, &tm);
+    if (strftime(out, 9, "%Y%m%d", &tm) != 8)
+        memcpy(out, "19700101", 9);
+}

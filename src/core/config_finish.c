@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* What follows from the values once every source has been read: aliases, closed sets, relations. */
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "core/config.h"
+
+/* Strings with a closed set of values, in lower case. */
+static const struct {
+    enum config_index option;
+    const char *const words[5]; /* NULL-terminated */
+} choices[] = {
+    {OPTION_auth_mode,       {"", "static", "pool", "none"}},
+    {OPTION_isolation_level, {"full", "basic"}             },
+    {OPTION_netns,           {"pool", "fresh"}             },
+    {OPTION_log_format,      {"json", "text"}              },
+};
+
+static int check_choice(struct config *c, size_t option, const char *const *words, struct err *e)
+{
+    char *value = (char *)c + config_options[option].at;
+    char allowed[128] = "";
+
+    for (const char *const *w = words; *w; w++) {
+        if (strcasecmp(value, *w) == 0) {
+            memcpy(value, *w, strlen(*w) + 1); /* everybody else may compare plainly */
+            return 0;
+        }
+        if (**w)
+            (void)snprintf(allowed + strlen(allowed), sizeof allowed - strlen(allowed), "%s%s",
+                           *allowed ? ", " : "", *w);
+    }
+    return err_set(e, ERR_CALLER, "%s (%s): '%.64s' is none of: %s", config_options[option].name,
+                   config_options[option].env, value, allowed);
+}
+
+/* DISABLE_BWRAP is the older spelling of ISOLATION=subprocess; only a stronger source that names
+ * an isolation outweighs it. */
+static void apply_disable_bwrap(struct config *c)
+{
+    unsigned char origin = c->origin[OPTION_disable_bwrap];
+
+    if (!c->disable_bwrap || c->origin[OPTION_isolation] > origin)
+        return;
+    (void)snprintf(c->isolation, sizeof c->isolation, "subprocess");
+    c->origin[OPTION_isolation] = origin;
+}
+
+static void apply_container_id(struct config *c, char *const *envp)
+{
+    const char *name = config_env(envp, "HOSTNAME");
+
+    if (!*c->container_id)
+        (void)snprintf(c->container_id, sizeof c->container_id, "%s", name ? name : "unknown");
+}
+
+static void apply_log_level(struct config *c)
+{
+    enum log_level level;
+
+    if (!log_level_parse(c->log_level, &level))
+        (void)snprintf(c->log_level, sizeof c->log_level, "info"); /* never a reason to refuse */
+}
+
+int config_finish(struct config *c, char *const *envp, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(choices); i++)
+        if (check_choice(c, choices[i].option, choices[i].words, e) < 0)
+            return -1;
+    apply_disable_bwrap(c);
+    apply_container_id(c, envp);
+    apply_log_level(c);
+    if (strncmp(c->workspace_path, "s3:", 3) == 0)
+        (void)snprintf(c->workspace_path, sizeof c->workspace_path, "/workspace");
+    /* Whoever lowers the longest time allowed need not lower the usual ones, too. */
+    if (c->timeout_s > c->timeout_max_s)
+        c->timeout_s = c->timeout_max_s;
+    if (c->timeout_session_s > c->timeout_max_s)
+        c->timeout_session_s = c->timeout_max_s;
+    if (strcmp(c->auth_mode, "static") == 0 && !*c->secret)
+        return err_set(e, ERR_CALLER, "SANDBOX_AUTH_MODE=static needs SANDBOX_SECRET");
+    return 0;
+}

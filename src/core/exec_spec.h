@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What was asked for: one piece of code, what it is to be given and how much it
+ * may use. The HTTP layer fills it in, a language turns it into a plan.
+ * Everything is borrowed; a plan made from it borrows nothing back.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/limits.h"
+#include "core/plan.h"
+
+/* One environment variable. Lengths are explicit, so a NUL inside can be seen and refused. */
+struct exec_var {
+    struct bytes name, value;
+};
+
+struct exec_spec {
+    const char *execution_id;  /* well formed: [A-Za-z0-9._-]{1,128}, no leading dot */
+    const char *language;      /* a name or alias from lang/langs.c */
+    const char *function_name; /* NULL: "handler"; only told to the program */
+    struct bytes code;         /* UTF-8 */
+    struct bytes event;        /* validated JSON text; p == NULL: none given */
+    struct bytes input;        /* standard input; p == NULL: none given */
+    const struct exec_var *vars;
+    size_t vars_n;
+    const char *dependencies; /* directory inside, first on the module path; NULL: none */
+    const char *workspace;    /* NULL: a fresh one; else the name of a kept workspace */
+    struct limits limits;     /* limits.wall_ms is the time limit */
+    bool cold;                /* never from a warmed interpreter */
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Frames: how a wrapper inside the sandbox and the daemon talk over descriptor 3.
+ *
+ *   1 byte kind, 8 lower-case hexadecimal digits = length in bytes, payload
+ *
+ * Any language can read and write this in a few lines. The channel is apart
+ * from stdout, so nothing a program prints can be mistaken for a result.
+ * What comes back is written by a hostile party: the decoder trusts nothing.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+enum {
+    FRAME_HEAD = 9, /* bytes before the payload */
+
+    /* daemon to wrapper, in this order */
+    FRAME_CODE = 'C',  /* source text */
+    FRAME_EVENT = 'V', /* JSON text */
+    FRAME_CONTEXT =
+        'X',        /* JSON object: execution_id, function_name, memory_limit_in_mb, deadline_ms */
+    FRAME_GO = 'G', /* empty: everything has been said */
+
+    /* wrapper to daemon */
+    FRAME_RESULT = 'R',   /* JSON text of the returned value */
+    FRAME_ERROR = 'E',    /* JSON object: type, message, stack */
+    FRAME_PROGRESS = 'P', /* JSON object */
+};
+
+/* Appends one frame. Fails only when the buffer's maximum is reached. */
+must_check int frame_put(struct buf *b, char kind, const void *p, size_t n);
+
+/*
+ * Incremental decoder of what a wrapper sends. Feed bytes as they come; each
+ * complete frame is handed to the callback, which must leave the reader alone.
+ * Returns 0, or -1 when the peer broke the protocol (a kind that is not a
+ * wrapper's, bad digit, longer than the maximum); it then stays broken.
+ */
+struct frame_reader {
+    struct buf buf; /* owned: bytes of the frame in progress */
+    size_t payload_max;
+    bool broken;
+    bool too_long; /* broken because a frame exceeded payload_max */
+};
+
+typedef void frame_fn(void *user, char kind, const char *p, size_t n);
+
+void frame_reader_init(struct frame_reader *r, size_t payload_max);
+void frame_reader_done(struct frame_reader *r);
+must_check int frame_reader_feed(struct frame_reader *r, const char *p, size_t n, frame_fn *fn,
+                                 void *user);

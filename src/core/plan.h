@@ -1,0 +1,44 @@
+/*
+ * A plan says completely what must run: argv, environment, directory, files,
+ * limits, streams. It says nothing of containment; that is the jail's business.
+ * Everything is borrowed and must stay until the run has been started.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/limits.h"
+
+struct bytes {
+    const char *p;
+    size_t n;
+};
+
+/* The kind of warmed sandbox a plan wants to land in. */
+enum plan_template {
+    TEMPLATE_EXEC, /* nothing warmed: the sandbox execs argv */
+    TEMPLATE_PYTHON,
+    TEMPLATE_NODE,
+    TEMPLATE_COUNT,
+};
+
+struct plan_file {
+    const char *path; /* absolute, as seen inside; parents are created */
+    struct bytes content;
+    uint32_t mode;
+};
+
+struct plan {
+    enum plan_template template;
+    const char *const *argv; /* NULL-terminated; argv[0] is an absolute path. The fallback when
+                                a warmed interpreter does not exec */
+    const char *const *envp; /* complete: nothing is inherited */
+    const char *cwd;
+    const struct plan_file *files;
+    size_t files_n;
+    struct bytes frames; /* written to the program's descriptor 3 (core/frame.h) */
+    struct bytes input;  /* standard input; then end of file */
+    struct limits limits;
+    const char *workspace; /* NULL: a fresh one; else the name of a kept workspace */
+};

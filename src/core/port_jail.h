@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Port: somewhere a plan can run safely.
+ *
+ * A jail hands out sandboxes whose pid 1 is our init. Whatever the jail, the
+ * daemon holds the same descriptors, so everything above this line (pumps,
+ * limits, results) is written once.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "core/plan.h"
+#include "core/result.h"
+
+/* What a jail truthfully provides. Policy asks for traits. */
+enum jail_trait {
+    JAIL_FS = BIT(0),  /* own root, host files invisible */
+    JAIL_PID = BIT(1), /* own process tree, killed as a whole */
+    JAIL_IPC = BIT(2),
+    JAIL_UTS = BIT(3),
+    JAIL_NET = BIT(4),    /* no network but its own loopback */
+    JAIL_USER = BIT(5),   /* a user that owns nothing outside */
+    JAIL_NNP = BIT(6),    /* no new privileges */
+    JAIL_NOCAPS = BIT(7), /* zero capabilities, empty bounding set */
+    JAIL_SECCOMP = BIT(8),
+    JAIL_MEMORY = BIT(9), /* memory limit over the whole sandbox */
+    JAIL_PIDS = BIT(10),  /* process limit over the whole sandbox */
+    JAIL_CPU = BIT(11),   /* CPU share apart from the daemon's */
+};
+enum { JAIL_TRAIT_COUNT = 12 };
+const char *jail_trait_name(unsigned index); /* "filesystem", "pid", ... */
+
+struct jail; /* one opened adapter */
+
+/* The daemon's ends of one sandbox. All owned by whoever holds the struct; -1 when closed. */
+struct sandbox {
+    uint64_t id;
+    int ctl; /* SEQPACKET to init: launch/wire.h, struct init_msg */
+    int job; /* STREAM to the first process: job, then frames both ways */
+    int in, out, err;
+    enum plan_template template; /* what it really is */
+    bool warm;                   /* came from the pool */
+    void *adapter;               /* the jail's own */
+};
+#define SANDBOX_NONE ((struct sandbox){.ctl = -1, .job = -1, .in = -1, .out = -1, .err = -1})
+
+/* What is needed to choose or build a sandbox. */
+struct sandbox_spec {
+    enum plan_template template;
+    const struct limits *limits;
+    const char *workspace; /* NULL: a fresh tmpfs; else the name of a kept workspace */
+};
+
+/* Can this host do it, and with which traits? Says why not. Never falls back to something weaker.
+ */
+typedef int jail_probe_fn(struct jail *j, unsigned *ret_traits, struct err *e);
+/* A sandbox, warm or being made; a job may be written to it at once. Fails or succeeds at once. */
+typedef int jail_take_fn(struct jail *j, const struct sandbox_spec *s, struct sandbox *ret,
+                         struct err *e);
+/* What was used since take(). */
+typedef void jail_usage_fn(struct jail *j, const struct sandbox *s, struct usage *ret);
+/* Kills everything inside. Idempotent; cannot fail; end of file on ctl is the fact. */
+typedef void jail_kill_fn(struct jail *j, const struct sandbox *s);
+/* Lets go: closes all descriptors; whatever still lives inside dies. */
+typedef void jail_release_fn(struct jail *j, struct sandbox *s);
+/* Why did a sandbox die on its own? Words for the caller, or "". */
+typedef const char *jail_failure_fn(struct jail *j, const struct sandbox *s);
+
+/* How many sandboxes there are, for metrics. */
+struct jail_pool_state {
+    unsigned ready[TEMPLATE_COUNT], preparing[TEMPLATE_COUNT];
+    unsigned sandboxes; /* alive in all */
+};
+typedef void jail_state_fn(const struct jail *j, struct jail_pool_state *ret);
+/* Kills every sandbox and frees the adapter. */
+typedef void jail_close_fn(struct jail *j);
+
+struct jail_ops {
+    const char *name;
+    jail_probe_fn *probe;
+    jail_take_fn *take;
+    jail_usage_fn *usage;
+    jail_kill_fn *kill;
+    jail_release_fn *release;
+    jail_failure_fn *failure;
+    jail_state_fn *state;
+    jail_close_fn *close;
+};
+
+/* Adapters put this first in their own struct. */
+struct jail {
+    const struct jail_ops *ops;
+    unsigned traits;
+};

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Port: carry out one plan in one sandbox and tell what happened.
+ *
+ * Everything is called on the loop. Facts are collected here; what they mean for the caller
+ * (status, words on stderr) is decided in app/verdict.c.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "core/plan.h"
+#include "core/port_jail.h"
+#include "core/result.h"
+
+struct event_base;
+
+enum {
+    RUN_PROGRESS_MAX = 64 * 1024, /* bytes of one progress report */
+    RUN_ERROR_MAX = 1024 * 1024,  /* bytes of an error frame */
+    RUN_NOTE_MAX = 1024,          /* room behind a stream for our own last words */
+};
+
+/* What came out of a run. Owns its buffers. */
+struct run_result {
+    enum end_reason reason;
+    int exit_code; /* 128 + signal; -1 when the program never ended by itself */
+    int signal;    /* 0: none */
+    struct buf out, err;
+    bool out_truncated, err_truncated;
+    struct buf result;   /* raw text of the returned value, not validated yet; empty: none */
+    struct buf error;    /* raw text of the error frame; empty: none */
+    struct buf progress; /* raw text of the latest progress report */
+    bool result_too_long, frames_broken;
+    struct usage usage;
+    struct stamps at;
+    int64_t files_left_out;      /* files that the scan did not report */
+    enum plan_template template; /* what the sandbox really was */
+    bool warm;
+    char fault[500]; /* END_FAILED: words */
+};
+
+void run_result_init(struct run_result *r, const struct limits *l);
+void run_result_done(struct run_result *r);
+
+/* One regular file found in the workspace afterwards. */
+struct run_file {
+    const char *name; /* relative to the workspace; borrowed; may hold any byte but NUL */
+    size_t name_n;
+    int64_t mtime_s, mtime_ns;
+    int fd; /* open for reading; closed after the callback unless taken */
+};
+
+struct run; /* one plan being carried out */
+
+typedef void run_progress_fn(void *user, const char *json, size_t n);
+typedef void run_file_fn(void *user, struct run_file *f);
+/* Exactly once. Nothing lives inside any more; the sandbox itself is held until run_free(). */
+typedef void run_done_fn(void *user);
+
+struct run_events {
+    run_progress_fn *progress; /* may be NULL */
+    run_file_fn *file;         /* NULL: the workspace is not looked at */
+    run_done_fn *done;
+    void *user;
+};
+
+struct run_engine; /* what all runs share: loop, jail, scratch space */
+
+must_check int run_engine_open(struct event_base *base, struct jail *jail, struct run_engine **ret,
+                               struct err *e);
+void run_engine_close(struct run_engine *g); /* NULL is fine; no run may be left */
+
+/*
+ * Takes a sandbox and hands it the plan. Nothing of the plan is needed afterwards. On failure
+ * nothing runs. No callback comes before the return. The result's buffers are filled while the run
+ * lasts and may be read in done().
+ */
+must_check int run_start(struct run_engine *g, const struct plan *p, struct run_result *result,
+                         const struct run_events *events, struct run **ret, struct err *e);
+/* Asks for an early end. Only the first reason counts; done() still comes. */
+void run_stop(struct run *r, enum end_reason why);
+/* Back-pressure on files: no more of them until resumed. */
+void run_files_pause(struct run *r);
+void run_files_resume(struct run *r);
+/* Releases the sandbox and all the rest, at any time; no callback comes any more. NULL is fine. */
+void run_free(struct run *r);
+DEFINE_FREEP(struct run, run_free)

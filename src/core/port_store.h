@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Port: keeps copies of files that a run left behind, out of reach of any tenant.
+ *
+ * Copies are known by number, never by a name that somebody inside a sandbox chose.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+enum { STORE_HEX_MAX = 65 }; /* SHA-256 in hexadecimal and a NUL */
+
+struct store;
+
+/* What became of one file. */
+struct stored {
+    uint64_t number; /* 0: not kept */
+    uint64_t size;
+    char sha256[STORE_HEX_MAX]; /* "" when it could not be read */
+};
+
+typedef void store_kept_fn(void *user, const struct stored *s);
+
+/*
+ * Hashes and, if asked, copies the first `size` bytes of a file on a worker, then calls fn on the
+ * loop. The descriptor is taken, also on failure.
+ */
+must_check int store_keep(struct store *s, int fd, uint64_t size, bool copy, store_kept_fn *fn,
+                          void *user);
+/* Opens a copy for reading: a descriptor, or -1. */
+must_check int store_read(struct store *s, uint64_t number, struct err *e);
+/* Forgets a copy. Readers that already have a descriptor keep it. */
+void store_drop(struct store *s, uint64_t number);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The handlers of the route table, and what they share. */
+#pragma once
+
+#include "app/app.h"
+#include "http/call.h"
+#include "http/route.h"
+#include "http/shape.h"
+
+enum { API_JSON_MAX = 1 << 20 }; /* bodies made by the meta endpoints */
+#define API_JSON "application/json"
+
+api_fn api_root, api_health, api_info, api_metrics, api_openapi, api_docs, api_capabilities;
+api_fn api_execute, api_execution_get, api_execution_delete, api_artifact;
+
+/* The body of POST /execute, shaped. */
+struct execute_body {
+    struct bytes execution_id, session_id, language, code, input, event;
+    struct shape_strings vars;
+    int64_t timeout_s; /* 0: not given */
+};
+extern const struct shape execute_shape; /* its checks want the struct app as `user` */
+
+/* Which body a route takes, for the documentation; NULL: none. */
+const struct shape *api_shape_of(const struct route *r);
+
+/* [A-Za-z0-9._-]{1,128}, not starting with a dot. */
+bool api_id_is_valid(const char *id, size_t n);

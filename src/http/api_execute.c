@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * POST /execute: check the body, hand it to the app, answer when it is done, or at once when the
+ * caller does not want to wait (a control plane, or Prefer: respond-async).
+ *
+ * Bodies beyond PARSE_INLINE are parsed on a worker; the call may vanish meanwhile.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/jw.h"
+#include "http/api.h"
+#include "http/reply.h"
+
+enum {
+    PARSE_INLINE = 1 << 20, /* larger bodies do not block the loop */
+    ISSUES_JSON_MAX = 128 * 1024,
+    SMALL_JSON_MAX = 1024,
+    LOCATION_MAX = 32 + EXECUTION_ID_MAX,
+    CODE_MAX_DEFAULT = 1 << 20,
+    MS_PER_S = 1000,
+};
+
+/* ---- the body ---- */
+
+bool api_id_is_valid(const char *id, size_t n)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+    return n >= 1 && n <= EXECUTION_ID_MAX && id[0] != '.' && strspn(id, allowed) == n;
+}
+
+static void check_id(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    const struct bytes *b = value;
+
+    if (!api_id_is_valid(b->p, b->n))
+        shape_complain(s, f->name, NULL, "string_pattern_mismatch",
+                       "String should match pattern '^(?!\\.)[A-Za-z0-9._-]{1,%d}$'",
+                       EXECUTION_ID_MAX);
+}
+
+static void check_session(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    const struct bytes *b = value;
+
+    if (b->n > SESSION_ID_MAX || strlen(b->p) != b->n)
+        shape_complain(s, f->name, NULL, "string_too_long",
+                       "String should have at most %d characters and no NUL", SESSION_ID_MAX);
+}
+
+static void check_language(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    const struct app *a = s->user;
+    const struct bytes *b = value;
+    char names[128] = "";
+    size_t n = 0;
+
+    if (strlen(b->p) == b->n && a->langs->find(b->p) >= 0)
+        return;
+    for (size_t i = 0; a->lang_names[i] && n < sizeof names; i++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? "|" : "", a->lang_names[i]);
+    shape_complain(s, f->name, NULL, "string_pattern_mismatch",
+                   "String should match pattern '^(%s)$'", names);
+}
+
+static void check_code(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    const struct app *a = s->user;
+    const struct bytes *b = value;
+
+    if (b->n <= a->config.code_max)
+        return;
+    if (a->config.code_max == CODE_MAX_DEFAULT)
+        shape_complain(s, f->name, NULL, "code_too_large", "Code size exceeds 1MB limit");
+    else
+        shape_complain(s, f->name, NULL, "code_too_large", "Code size exceeds %zu bytes limit",
+                       (size_t)a->config.code_max);
+}
+
+static void check_timeout(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    const struct app *a = s->user;
+
+    if ((uint64_t) * (const int64_t *)value > a->config.timeout_max_s)
+        shape_complain(s, f->name, NULL, "less_than_equal",
+                       "Input should be less than or equal to %zu",
+                       (size_t)a->config.timeout_max_s);
+}
+
+#define AT(member) offsetof(struct execute_body, member)
+
+/* clang-format off */
+static const struct shape_field fields[] = {
+    {"execution_id", SHAPE_STRING, SHAPE_NULLABLE, AT(execution_id), 0, 0, check_id,
+     "name of the execution; made when absent: [A-Za-z0-9._-]{1,128}, not starting with a dot"},
+    {"session_id", SHAPE_STRING, SHAPE_NULLABLE, AT(session_id), 0, 0, check_session,
+     "set by a control plane: the answer is PENDING at once, the result can be asked for"},
+    {"code", SHAPE_STRING, SHAPE_REQUIRED, AT(code), 0, 0, check_code,
+     "source text, at most CODE_MAX bytes"},
+    {"language", SHAPE_STRING, SHAPE_REQUIRED, AT(language), 0, 0, check_language,
+     "python, javascript or shell"},
+    {"timeout", SHAPE_INT, 0, AT(timeout_s), 1, 0, check_timeout,
+     "wall time in seconds; default DEFAULT_TIMEOUT, or DEFAULT_TIMEOUT_SESSION with session_id"},
+    {"event", SHAPE_OBJECT, 0, AT(event), 0, 0, NULL,
+     "handed to the handler as it is"},
+    {"stdin", SHAPE_STRING, SHAPE_NULLABLE, AT(input), 0, 0, NULL,
+     "standard input; without 'event', a JSON object in it is also the event"},
+    {"env_vars", SHAPE_STRINGS, 0, AT(vars), 0, 0, NULL,
+     "environment variables: an object of strings"},
+};
+/* clang-format on */
+const struct shape execute_shape = {fields, ARRAY_LEN(fields)};
+
+/* ---- answers ---- */
+
+static void reply_issues(struct http_call *c, const struct shaping *s)
+{
+    struct buf detail = BUF_INIT(ISSUES_JSON_MAX);
+    const struct shape_issue *first = &s->issues[0];
+    char words[sizeof first->msg + SHAPE_NAME_MAX];
+    bool plain = !first->field || strcmp(first->type, "code_too_large") == 0;
+
+    (void)snprintf(words, sizeof words, "%s%s%s", plain ? "" : first->field, plain ? "" : ": ",
+                   first->msg);
+    shape_issues_json(s, &detail);
+    reply_problem(c, &(struct reply_problem){
+                         .status = 400,
+                         .code = "Executor.ValidationError",
+                         .description = "Invalid value provided",
+                         .error_detail = words,
+                         .solution = "Correct the fields named in 'detail' and send it again.",
+                         .detail_json = detail.failed ? NULL : detail.p,
+                     });
+    buf_done(&detail);
+}
+
+static void reply_conflict(struct http_call *c, const char *id)
+{
+    char words[EXECUTION_ID_MAX + 64];
+
+    (void)snprintf(words, sizeof words, "execution '%s' is still running", id);
+    reply_problem(c, &(struct reply_problem){
+                         .status = 409,
+                         .code = "Executor.Conflict",
+                         .description = "An execution of this id is under way",
+                         .error_detail = words,
+                         .solution = "Use another execution_id, or none.",
+                     });
+}
+
+static void reply_busy(struct http_call *c, const struct app *a, const struct err *e)
+{
+    char seconds[16];
+
+    (void)snprintf(seconds, sizeof seconds, "%u", admission_retry_s(&a->admission));
+    http_set_header(c, "Retry-After", seconds);
+    reply_problem(c, &(struct reply_problem){
+                         .status = 503,
+                         .code = "Executor.QueueFull",
+                         .description = "The server cannot take more work now",
+                         .error_detail = e->text,
+                         .solution = "Try again after the time that Retry-After names.",
+                     });
+}
+
+static void reply_refused(struct http_call *c, const struct app *a, const struct err *e)
+{
+    if (e->kind == ERR_BUSY)
+        reply_busy(c, a, e);
+    else
+        http_reply_error(c, e);
+}
+
+static void reply_pending(struct http_call *c, const struct execution *x)
+{
+    struct buf body = BUF_INIT(SMALL_JSON_MAX);
+    struct jw w = JW(&body);
+    char location[LOCATION_MAX];
+
+    (void)snprintf(location, sizeof location, "/v1/executions/%s", x->id);
+    http_set_header(c, "Location", location);
+    jw_object(&w);
+    jw_kv_string(&w, "execution_id", x->id);
+    jw_kv_string(&w, "status", "PENDING");
+    jw_kv_string(&w, "message", "Execution submitted");
+    jw_object_end(&w);
+    http_reply(c, 200, API_JSON, &body);
+}
+
+/* ---- waiting ---- */
+
+/* The registry keeps the text, too: a small one is copied, which is cheaper than sharing. */
+static void on_done(void *user, struct execution *x)
+{
+    struct http_call *c = user;
+    struct buf body = BUF_INIT(x->json.max);
+    char timing[SERVER_TIMING_MAX];
+
+    execution_server_timing(x, timing);
+    http_set_header(c, "Server-Timing", timing);
+    if (buf_put(&body, x->json.p, x->json.n) < 0 || x->json.failed)
+        body.failed = true;
+    http_reply(c, 200, API_JSON, &body);
+}
+
+static void on_gone(void *user)
+{
+    struct execution *x = user;
+
+    execution_detach(x);
+    execution_stop(x, END_CANCELLED);
+}
+
+/* ---- the request ---- */
+
+/* Prefer: respond-async or wait decide; else whoever names a session does not wait. */
+static bool wants_wait(const struct http_call *c, bool has_session)
+{
+    const char *p = http_header(c, "Prefer");
+    bool wait = !has_session;
+
+    while (p && *p) {
+        size_t n;
+
+        p += strspn(p, " \t,");
+        n = strcspn(p, ", \t;=");
+        if (n == 13 && strncasecmp(p, "respond-async", n) == 0)
+            return false;
+        if (n == 4 && strncasecmp(p, "wait", n) == 0)
+            wait = true;
+        p += strcspn(p, ",");
+    }
+    return wait;
+}
+
+static uint64_t wall_ms(const struct app *a, const struct execute_body *b)
+{
+    uint64_t given = (uint64_t)b->timeout_s;
+    uint64_t usual = b->session_id.p ? a->config.timeout_session_s : a->config.timeout_s;
+
+    if (given == 0)
+        given = usual < a->config.timeout_max_s ? usual : a->config.timeout_max_s;
+    return given * MS_PER_S;
+}
+
+static void submit(struct http_call *c, const struct execute_body *b, uint64_t asked_us)
+{
+    struct app *a = http_app(c);
+    bool wait = wants_wait(c, b->session_id.p != NULL);
+    struct exec_spec spec = {
+        .execution_id = b->execution_id.p ? b->execution_id.p : "",
+        .language = b->language.p,
+        .code = b->code,
+        .event = b->event,
+        .input = b->input,
+        .vars = b->vars.v,
+        .vars_n = b->vars.n,
+        .limits = app_limits(a, wall_ms(a, b)),
+    };
+    struct exec_order order = {.spec = &spec,
+                               .session_id = b->session_id.p ? b->session_id.p : "",
+                               .asked_us = asked_us,
+                               .done = wait ? on_done : NULL,
+                               .user = c};
+    struct execution *x = NULL;
+    struct err e;
+
+    if (b->execution_id.p && app_is_active(a, b->execution_id.p))
+        reply_conflict(c, b->execution_id.p);
+    else if (app_execute(a, &order, &x, &e) < 0)
+        reply_refused(c, a, &e);
+    else if (wait)
+        http_on_gone(c, on_gone, x);
+    else
+        reply_pending(c, x);
+}
+
+/* A large body on its way through a worker. */
+struct parsing {
+    struct work work;    /* first */
+    struct http_call *c; /* NULL: gone */
+    struct buf text;
+    uint64_t asked_us;
+    struct execute_body body;
+    struct shaping shaping;
+};
+
+static void parsing_gone(void *user)
+{
+    struct parsing *p = user;
+
+    p->c = NULL;
+}
+
+static void parsing_run(struct work *w)
+{
+    struct parsing *p = (struct parsing *)w;
+
+    if (shape_parse(&execute_shape, p->text.p, p->text.n, &p->body, &p->shaping) < 0)
+        return; /* the issues tell */
+}
+
+static void parsing_done(struct work *w)
+{
+    struct parsing *p = (struct parsing *)w;
+
+    if (p->c) {
+        http_on_gone(p->c, NULL, NULL);
+        if (p->shaping.issues_n > 0)
+            reply_issues(p->c, &p->shaping);
+        else
+            submit(p->c, &p->body, p->asked_us);
+    }
+    shaping_done(&p->shaping);
+    buf_done(&p->text);
+    free(p);
+}
+
+static void parse_beside(struct http_call *c, uint64_t asked_us)
+{
+    const struct http_request *r = http_request(c);
+    struct parsing *p = calloc(1, sizeof *p);
+
+    if (!p) {
+        reply_status(c, 503);
+        return;
+    }
+    p->work = (struct work){.run = parsing_run, .done = parsing_done};
+    p->c = c;
+    p->asked_us = asked_us;
+    p->text = BUF_INIT(r->body_n + 1);
+    shaping_init(&p->shaping, http_app(c));
+    if (buf_put(&p->text, r->body, r->body_n) < 0) {
+        free(p);
+        reply_status(c, 503);
+        return;
+    }
+    http_on_gone(c, parsing_gone, p);
+    work_submit(http_app(c)->work, &p->work);
+}
+
+static void parse_here(struct http_call *c, uint64_t asked_us)
+{
+    const struct http_request *r = http_request(c);
+    cleanup_with(shaping_done) struct shaping s;
+    struct execute_body body = {0};
+
+    shaping_init(&s, http_app(c));
+    if (shape_parse(&execute_shape, r->body, r->body_n, &body, &s) < 0)
+        reply_issues(c, &s);
+    else
+        submit(c, &body, asked_us);
+}
+
+/* Absent, application/json, or application/something+json; parameters do not matter. */
+static bool is_json(const char *type)
+{
+    size_t n = type ? strcspn(type, "; \t") : 0;
+
+    if (!type || n == 0)
+        return true;
+    if (n == strlen(API_JSON) && strncasecmp(type, API_JSON, n) == 0)
+        return true;
+    return n > 17 && strncasecmp(type, "application/", 12) == 0 &&
+           strncasecmp(type + n - 5, "+json", 5) == 0;
+}
+
+void api_execute(struct http_call *c)
+{
+    uint64_t now = clock_us();
+    struct shaping s;
+
+    if (!is_json(http_header(c, "Content-Type"))) {
+        shaping_init(&s, NULL);
+        shape_complain(&s, NULL, NULL, "model_attributes_type",
+                       "Input should be JSON: send Content-Type: application/json");
+        reply_issues(c, &s);
+    } else if (http_request(c)->body_n > PARSE_INLINE) {
+        parse_beside(c, now);
+    } else {
+        parse_here(c, now);
+    }
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who may call: one bearer secret, known from the start (static), claimed by
+ * the first caller and kept on disk (pool), or nobody asked (none).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+enum auth_mode { AUTH_STATIC, AUTH_POOL, AUTH_NONE, AUTH_MODE_COUNT };
+
+bool auth_mode_parse(const char *name, enum auth_mode *ret); /* any case */
+const char *auth_mode_name(enum auth_mode m);
+
+struct auth_conf {
+    enum auth_mode mode;
+    const char *secret; /* static: not empty; otherwise empty or NULL */
+    const char *path;   /* pool: where the claimed secret is kept */
+    /* pool, opened as root for a daemon that becomes somebody else: the owner of a directory that
+     * had to be made; (uid_t)-1 leaves it alone. */
+    uid_t uid;
+    gid_t gid;
+};
+
+struct auth;
+
+/*
+ * Pool mode makes the directory (0700) and reads a secret claimed in an
+ * earlier life; an empty or unreadable file is an error.
+ */
+must_check int auth_open(const struct auth_conf *conf, struct auth **ret, struct err *e);
+void auth_free(struct auth *a); /* NULL is fine; the secret is wiped */
+DEFINE_FREEP(struct auth, auth_free)
+
+enum auth_verdict {
+    AUTH_OK,
+    AUTH_REFUSED, /* 401 */
+    AUTH_BROKEN,  /* 500: the claim could not be kept; nothing is claimed */
+};
+
+/*
+ * Judges the value of an Authorization header (NULL: none). In pool mode a
+ * well-formed token claims an unclaimed daemon. `e` is written with AUTH_BROKEN.
+ */
+enum auth_verdict auth_check(struct auth *a, const char *authorization, struct err *e);
+enum auth_mode auth_mode(const struct auth *a);

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GET /openapi.json, made from the route table and the field tables that the handlers use: what is
+ * not there cannot be documented, and what is there cannot be forgotten.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/jw.h"
+#include "http/api.h"
+
+#ifndef SBX_VERSION
+#define SBX_VERSION "0"
+#endif
+
+enum { PATH_MAX_TEXT = 256 };
+
+/* A member of an answer. `schema` is raw JSON. */
+struct member {
+    const char *name, *schema, *help;
+};
+
+#define T_STRING  "{\"type\":\"string\"}"
+#define T_INT     "{\"type\":\"integer\"}"
+#define T_NUMBER  "{\"type\":\"number\"}"
+#define T_BOOL    "{\"type\":\"boolean\"}"
+#define T_OBJECT  "{\"type\":\"object\"}"
+#define T_ANY     "{}"
+#define T_STRINGS "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"
+#define T_OBJECTS "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"
+#define T_STATUS  "{\"type\":\"string\",\"enum\":[\"success\",\"failed\",\"timeout\",\"error\"]}"
+
+static const struct member result_members[] = {
+    {"execution_id",      T_STRING,  "as asked for, or made"                                          },
+    {"status",            T_STATUS,  "error: the sandbox failed or a resource limit was met"          },
+    {"stdout",            T_STRING,  "exactly what the program wrote"                                 },
+    {"stderr",            T_STRING,  "the same, and at the end why it was stopped, if it was"         },
+    {"exit_code",         T_INT,     "128 + signal; -1 when it did not end by itself"                 },
+    {"execution_time",    T_NUMBER,  "seconds of wall time"                                           },
+    {"return_value",      T_ANY,     "what the handler returned, any JSON value"                      },
+    {"metrics",           T_OBJECT,  "duration_ms, cpu_time_ms, peak_memory_mb, io_*_bytes"           },
+    {"artifacts",         T_STRINGS, "files left in the workspace, relative, sorted"                  },
+    {"artifact_metadata", T_OBJECTS, "path, size, mime_type, type, created_at, checksum (SHA-256)"    },
+    {"stdout_truncated",  T_BOOL,    "only when stdout was cut"                                       },
+    {"stderr_truncated",  T_BOOL,    "only when stderr was cut"                                       },
+    {"error",             T_OBJECT,  "type, message and stack of an exception, if there was one"      },
+    {"termination",       T_OBJECT,  "reason, and signal, limit, limit_value, observed, hint if known"},
+    {"isolation",         T_OBJECT,  "jail, template, warm, traits"                                   },
+    {"timings",           T_OBJECT,  "queue_ms, start_ms, run_ms, collect_ms, total_ms"               },
+};
+
+static const struct member pending_members[] = {
+    {"execution_id", T_STRING, "ask for it at /v1/executions/{id}"},
+    {"status",       T_STRING, "PENDING"                          },
+    {"message",      T_STRING, "Execution submitted"              },
+};
+
+static const struct member problem_members[] = {
+    {"error_code",   T_STRING, "a stable name, such as Executor.ValidationError" },
+    {"description",  T_STRING, "what kind of problem it is"                      },
+    {"error_detail", T_STRING, "what it is about"                                },
+    {"solution",     T_STRING, "what may help; may be null"                      },
+    {"request_id",   T_STRING, "as in the X-Request-Id header"                   },
+    {"detail",       T_ANY,    "for validation errors a list of {type, loc, msg}"},
+};
+
+static const struct {
+    const char *name;
+    const struct member *members;
+    size_t n;
+} schemas[] = {
+    {"ExecutionResult",  result_members,  ARRAY_LEN(result_members) },
+    {"ExecutionPending", pending_members, ARRAY_LEN(pending_members)},
+    {"Problem",          problem_members, ARRAY_LEN(problem_members)},
+};
+
+static void raw(struct jw *w, const char *json)
+{
+    jw_raw(w, json, strlen(json));
+}
+
+static void kv_raw(struct jw *w, const char *key, const char *json)
+{
+    jw_key(w, key);
+    raw(w, json);
+}
+
+/* ---- schemas ---- */
+
+/* A schema and its description: the raw object is opened again. */
+static void write_member(struct jw *w, const struct member *m)
+{
+    size_t n = strlen(m->schema);
+
+    jw_key(w, m->name);
+    jw_object(w);
+    if (n > 2) {
+        jw_raw(w, m->schema + 1, n - 2);
+        w->comma = true;
+    }
+    jw_kv_string(w, "description", m->help);
+    jw_object_end(w);
+}
+
+static void write_field(struct jw *w, const struct shape_field *f)
+{
+    static const char *const types[] = {"string", "integer", "object", "object"};
+
+    jw_key(w, f->name);
+    jw_object(w);
+    jw_kv_string(w, "type", types[f->type]);
+    if (f->type == SHAPE_STRINGS)
+        kv_raw(w, "additionalProperties", T_STRING);
+    if (f->type == SHAPE_INT)
+        jw_kv_int(w, "minimum", f->min);
+    if (f->type == SHAPE_INT && f->max != 0)
+        jw_kv_int(w, "maximum", f->max);
+    jw_kv_string(w, "description", f->help);
+    jw_object_end(w);
+}
+
+static void write_shape(struct jw *w, const struct shape *s)
+{
+    jw_object(w);
+    jw_kv_string(w, "type", "object");
+    jw_key(w, "required");
+    jw_array(w);
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->fields[i].flags & SHAPE_REQUIRED)
+            jw_string(w, s->fields[i].name);
+    }
+    jw_array_end(w);
+    jw_key(w, "properties");
+    jw_object(w);
+    for (size_t i = 0; i < s->n; i++)
+        write_field(w, &s->fields[i]);
+    jw_object_end(w);
+    jw_object_end(w);
+}
+
+static void write_components(struct jw *w)
+{
+    jw_key(w, "components");
+    jw_object(w);
+    kv_raw(w, "securitySchemes", "{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"}}");
+    jw_key(w, "schemas");
+    jw_object(w);
+    for (size_t i = 0; i < ARRAY_LEN(schemas); i++) {
+        jw_key(w, schemas[i].name);
+        jw_object(w);
+        jw_kv_string(w, "type", "object");
+        jw_key(w, "properties");
+        jw_object(w);
+        for (size_t k = 0; k < schemas[i].n; k++)
+            write_member(w, &schemas[i].members[k]);
+        jw_object_end(w);
+        jw_object_end(w);
+    }
+    jw_object_end(w);
+    jw_object_end(w);
+}
+
+/* ---- paths ---- */
+
+/* "/v1/executions/{id}/artifacts/{path}" */
+static void path_text(const char *pattern, char out[PATH_MAX_TEXT])
+{
+    size_t n = 0;
+
+    for (const char *p = pattern; *p && n < PATH_MAX_TEXT - 8; p++) {
+        const char *name = p[0] != '*' ? NULL : p[1] == '*' ? "{path}" : "{id}";
+
+        if (name)
+            n += (size_t)snprintf(out + n, PATH_MAX_TEXT - n, "%s", name);
+        else
+            out[n++] = *p;
+        p += p[0] == '*' && p[1] == '*';
+    }
+    out[n] = '\0';
+}
+
+static void write_parameter(struct jw *w, const char *name)
+{
+    jw_object(w);
+    jw_kv_string(w, "name", name);
+    jw_kv_string(w, "in", "path");
+    jw_kv_bool(w, "required", true);
+    kv_raw(w, "schema", T_STRING);
+    jw_object_end(w);
+}
+
+static void write_parameters(struct jw *w, const struct route *r)
+{
+    const char *star = strchr(r->path, '*');
+
+    if (!star)
+        return;
+    jw_key(w, "parameters");
+    jw_array(w);
+    if (star[1] != '*')
+        write_parameter(w, "id");
+    if (strstr(r->path, "**"))
+        write_parameter(w, "path");
+    jw_array_end(w);
+}
+
+static void write_responses(struct jw *w, const struct route *r)
+{
+    static const char problem[] =
+        "{\"description\":\"what went wrong\",\"content\":{\"application/json\":{\"schema\":"
+        "{\"$ref\":\"#/components/schemas/Problem\"}}}}";
+    static const char executed[] =
+        "{\"description\":\"the result, or PENDING when the caller does not wait\",\"content\":"
+        "{\"application/json\":{\"schema\":{\"oneOf\":["
+        "{\"$ref\":\"#/components/schemas/ExecutionResult\"},"
+        "{\"$ref\":\"#/components/schemas/ExecutionPending\"}]}}}}";
+
+    jw_key(w, "responses");
+    jw_object(w);
+    kv_raw(w, "200", r->handler == api_execute ? executed : "{\"description\":\"as asked for\"}");
+    kv_raw(w, "default", problem);
+    jw_object_end(w);
+}
+
+static void write_operation(struct jw *w, const struct route *r)
+{
+    const struct shape *body = api_shape_of(r);
+    char method[16];
+    size_t n = 0;
+
+    for (; r->method[n] && n < sizeof method - 1; n++)
+        method[n] = (char)tolower((unsigned char)r->method[n]);
+    method[n] = '\0';
+    jw_key(w, method);
+    jw_object(w);
+    jw_kv_string(w, "summary", r->help);
+    jw_key(w, "tags");
+    jw_array(w);
+    jw_string(w, r->tag);
+    jw_array_end(w);
+    if (r->flags & ROUTE_AUTH)
+        kv_raw(w, "security", "[{\"bearer\":[]}]");
+    write_parameters(w, r);
+    if (body) {
+        jw_key(w, "requestBody");
+        jw_object(w);
+        jw_kv_bool(w, "required", true);
+        jw_key(w, "content");
+        jw_object(w);
+        jw_key(w, API_JSON);
+        jw_object(w);
+        jw_key(w, "schema");
+        write_shape(w, body);
+        jw_object_end(w);
+        jw_object_end(w);
+        jw_object_end(w);
+    }
+    write_responses(w, r);
+    jw_object_end(w);
+}
+
+static bool is_first_of_path(size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (strcmp(routes[k].path, routes[i].path) == 0)
+            return false;
+    }
+    return true;
+}
+
+static void write_paths(struct jw *w)
+{
+    char path[PATH_MAX_TEXT];
+
+    jw_key(w, "paths");
+    jw_object(w);
+    for (size_t i = 0; i < routes_n; i++) {
+        if (!is_first_of_path(i))
+            continue;
+        path_text(routes[i].path, path);
+        jw_key(w, path);
+        jw_object(w);
+        for (size_t k = i; k < routes_n; k++) {
+            if (strcmp(routes[k].path, routes[i].path) == 0)
+                write_operation(w, &routes[k]);
+        }
+        jw_object_end(w);
+    }
+    jw_object_end(w);
+}
+
+void api_openapi(struct http_call *c)
+{
+    struct buf body = BUF_INIT(API_JSON_MAX);
+    struct jw w = JW(&body);
+
+    jw_object(&w);
+    jw_kv_string(&w, "openapi", "3.1.0");
+    jw_key(&w, "info");
+    jw_object(&w);
+    jw_kv_string(&w, "title", "Sandbox Executor");
+    jw_kv_string(&w, "version", SBX_VERSION);
+    jw_kv_string(&w, "description", "Runs untrusted code in fresh, strongly isolated sandboxes.");
+    jw_object_end(&w);
+    write_paths(&w);
+    write_components(&w);
+    jw_object_end(&w);
+    http_reply(c, 200, API_JSON, &body);
+}
+
+/* ---- the page ---- */
+
+static const char page_head[] =
+    "<!doctype html><html lang=en><meta charset=utf-8><title>Sandbox Executor</title>"
+    "<meta name=viewport content='width=device-width'><style>"
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.3rem .6rem;"
+    "border-bottom:1px solid #ccc8;vertical-align:top}code,pre{font:14px/1.4 ui-monospace,"
+    "monospace}pre{padding:1rem;overflow:auto;border:1px solid #ccc8}</style>"
+    "<h1>Sandbox Executor</h1><p>Runs untrusted code in fresh, strongly isolated sandboxes. "
+    "The same as a document: <a href=openapi.json>openapi.json</a>.<pre>"
+    "curl -s http://127.0.0.1:8080/execute -H \"Authorization: Bearer $SANDBOX_SECRET\" \\\n"
+    "  -H 'Content-Type: application/json' \\\n"
+    "  -d '{\"language\":\"python\",\"code\":\"def handler(event): return event\","
+    "\"event\":{\"n\":1}}'</pre>";
+
+/* Texts of our own tables: escaped all the same. */
+static void put_html(struct buf *out, const char *s)
+{
+    for (; *s; s++) {
+        const char *e = *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : *s == '&' ? "&amp;" : NULL;
+
+        if (e)
+            (void)buf_puts(out, e);
+        else
+            (void)buf_putc(out, *s);
+    }
+}
+
+static void put_routes(struct buf *out)
+{
+    char path[PATH_MAX_TEXT];
+
+    (void)buf_puts(out, "<h2>Endpoints</h2><table><tr><th>Method<th>Path<th>What it does");
+    for (size_t i = 0; i < routes_n; i++) {
+        path_text(routes[i].path, path);
+        (void)buf_printf(out, "<tr><td><code>%s</code><td><code>", routes[i].method);
+        put_html(out, path);
+        (void)buf_puts(out, "</code><td>");
+        put_html(out, routes[i].help);
+        (void)buf_puts(out, routes[i].flags & ROUTE_AUTH ? " (bearer)" : "");
+    }
+    (void)buf_puts(out, "</table>");
+}
+
+static void put_rows(struct buf *out, const char *name, const char *help)
+{
+    (void)buf_puts(out, "<tr><td><code>");
+    put_html(out, name);
+    (void)buf_puts(out, "</code><td>");
+    put_html(out, help);
+}
+
+void api_docs(struct http_call *c)
+{
+    struct buf body = BUF_INIT(API_JSON_MAX);
+
+    (void)buf_puts(&body, page_head);
+    put_routes(&body);
+    (void)buf_puts(&body, "<h2>POST /execute</h2><table><tr><th>Field<th>Meaning");
+    for (size_t i = 0; i < execute_shape.n; i++)
+        put_rows(&body, execute_shape.fields[i].name, execute_shape.fields[i].help);
+    (void)buf_puts(&body, "</table><h2>Its result</h2><table><tr><th>Field<th>Meaning");
+    for (size_t i = 0; i < ARRAY_LEN(result_members); i++)
+        put_rows(&body, result_members[i].name, result_members[i].help);
+    (void)buf_puts(&body, "</table></html>\n");
+    http_set_header(c, "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
+    http_reply(c, 200, "text/html; charset=utf-8", &body);
+}

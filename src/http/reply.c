@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Answers. Everything here appends to the connection's output and kicks it;
+ * nothing is written to the socket before the handler has returned.
+ */
+#include "http/reply.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/jw.h"
+#include "http/conn.h"
+
+enum {
+    REPLY_HEAD_MAX = 1024,       /* status line and our own fields */
+    REPLY_ERROR_MAX = 16 * 1024, /* an error object */
+    REPLY_COPY_MAX = 4096,       /* bodies up to this are copied, larger ones referenced */
+    REPLY_UNKNOWN = -1,          /* length of a stream */
+};
+
+/* clang-format off */
+static const struct {
+    int status;
+    const char *reason;
+} reasons[] = {
+    {200, "OK"},                   {201, "Created"},             {202, "Accepted"},
+    {204, "No Content"},           {206, "Partial Content"},     {304, "Not Modified"},
+    {307, "Temporary Redirect"},   {400, "Bad Request"},         {401, "Unauthorized"},
+    {403, "Forbidden"},            {404, "Not Found"},           {405, "Method Not Allowed"},
+    {408, "Request Timeout"},      {409, "Conflict"},            {410, "Gone"},
+    {411, "Length Required"},      {412, "Precondition Failed"}, {413, "Content Too Large"},
+    {414, "URI Too Long"},         {415, "Unsupported Media Type"},
+    {416, "Range Not Satisfiable"}, {417, "Expectation Failed"}, {422, "Unprocessable Content"},
+    {429, "Too Many Requests"},    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"}, {501, "Not Implemented"},    {502, "Bad Gateway"},
+    {503, "Service Unavailable"},  {504, "Gateway Timeout"},
+    {505, "HTTP Version Not Supported"}, {507, "Insufficient Storage"},
+};
+
+/* The statuses the server itself refuses with. `text` is the line of the Koyeb family; NULL: the
+ * reason. The last row speaks for every status that is not here. */
+static const struct refusal {
+    int status;
+    const char *code, *words, *text;
+} refusals[] = {
+    {400, "Executor.BadRequest",       "The request is not valid HTTP",         NULL},
+    {401, "Executor.Unauthorized",     "A valid bearer token is required",      NULL},
+    {404, "Executor.NotFound",         "There is nothing at this path",
+     "404 page not found"},
+    {405, "Executor.MethodNotAllowed", "The method is not allowed here",
+     "Method not allowed"},
+    {408, "Executor.RequestTimeout",   "The request came too slowly",           NULL},
+    {413, "Executor.PayloadTooLarge",  "The request body is too large",
+     "Request body too large"},
+    {414, "Executor.UriTooLong",       "The request target is too long",        NULL},
+    {417, "Executor.Expectation",      "The expectation cannot be met",         NULL},
+    {431, "Executor.HeadersTooLarge",  "The request head is too large",         NULL},
+    {501, "Executor.NotImplemented",   "The transfer coding is not known here", NULL},
+    {503, "Executor.Unavailable",      "The server cannot take more work now",  NULL},
+    {505, "Executor.HttpVersion",      "Only HTTP/1.1 and HTTP/1.0 are spoken", NULL},
+    {507, "Executor.Storage",          "There is no room left",                 NULL},
+    {500, "Executor.InternalError",    "An internal error occurred",            NULL},
+};
+/* clang-format on */
+
+const char *reply_reason(int status)
+{
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return "Unknown";
+}
+
+static const struct refusal *refusal_of(int status)
+{
+    size_t i = 0;
+
+    while (i < ARRAY_LEN(refusals) - 1 && refusals[i].status != status)
+        i++;
+    return &refusals[i];
+}
+
+static bool is_koyeb(const struct http_call *c)
+{
+    return c->route && c->route->flags & ROUTE_KOYEB;
+}
+
+static bool has_no_body(int status)
+{
+    return status == 204 || status == 304;
+}
+
+/* Content-Length, or chunks, or (for HTTP/1.0) nothing but the end of the connection. */
+static void put_framing(struct http_call *c, struct buf *b, int64_t length)
+{
+    if (has_no_body(c->status))
+        return;
+    if (length >= 0)
+        (void)buf_printf(b, "Content-Length: %lld\r\n", (long long)length);
+    else if (c->minor > 0)
+        (void)buf_puts(b, "Transfer-Encoding: chunked\r\n");
+    else
+        c->conn->keep = false;
+}
+
+static void put_head(struct http_call *c, const char *type, int64_t length)
+{
+    struct evbuffer *out = conn_out(c->conn);
+    struct buf b = BUF_INIT(REPLY_HEAD_MAX + CALL_EXTRA_MAX);
+
+    (void)buf_reserve(&b, REPLY_HEAD_MAX / 2);
+    (void)buf_printf(&b, "HTTP/1.1 %d %s\r\nDate: %s\r\n", c->status, reply_reason(c->status),
+                     server_date(c->srv));
+    if (type && !has_no_body(c->status))
+        (void)buf_printf(&b, "Content-Type: %s\r\n", type);
+    put_framing(c, &b, length);
+    conn_decide_keep(c->conn);
+    if (!c->conn->keep)
+        (void)buf_puts(&b, "Connection: close\r\n");
+    else if (c->minor == 0)
+        (void)buf_puts(&b, "Connection: keep-alive\r\n");
+    if (!is_koyeb(c))
+        (void)buf_printf(&b, "X-Request-Id: %s\r\n", c->req.id);
+    (void)buf_puts(&b, "X-Content-Type-Options: nosniff\r\n");
+    (void)buf_put(&b, c->extra.p, c->extra.n);
+    (void)buf_puts(&b, "\r\n");
+    c->conn->broken |= b.failed || !out || evbuffer_add(out, b.p, b.n) < 0;
+    buf_done(&b);
+}
+
+/*
+ * Begins the answer. False when there is nobody to answer: the call has been
+ * answered, or its client is gone and the call (then freed) with it.
+ */
+static bool begin(struct http_call *c, int status, const char *type, int64_t length)
+{
+    if (c->answered || c->streaming)
+        return false;
+    if (!c->conn) {
+        call_orphan_free(c);
+        return false;
+    }
+    c->status = status;
+    c->srv->count.requests[status / 100 % 6]++;
+    put_head(c, type, length);
+    return true;
+}
+
+static void finish(struct http_call *c)
+{
+    c->answered = true;
+    conn_kick(c->conn);
+}
+
+static void free_body(const void *p, size_t n, void *user)
+{
+    (void)p;
+    (void)n;
+    free(user);
+}
+
+/* Takes the buffer's memory: what is large is sent from where it lies. */
+static void put_body(struct conn *c, struct buf *body)
+{
+    struct evbuffer *out = conn_out(c);
+    size_t n = body->n;
+    char *p;
+
+    if (!out || n == 0)
+        return;
+    if (n <= REPLY_COPY_MAX) {
+        c->broken |= evbuffer_add(out, body->p, n) < 0;
+        return;
+    }
+    p = buf_take(body, NULL);
+    if (evbuffer_add_reference(out, p, n, free_body, p) < 0) {
+        free(p);
+        c->broken = true;
+    }
+}
+
+void http_reply(struct http_call *c, int status, const char *type, struct buf *body)
+{
+    /* A body that outgrew its buffer would be a lie. */
+    if (body && body->failed) {
+        buf_done(body);
+        reply_status(c, 500);
+        return;
+    }
+    if (begin(c, status, type, body ? (int64_t)body->n : 0)) {
+        if (body && !c->req.head && !has_no_body(status))
+            put_body(c->conn, body);
+        finish(c);
+    }
+    if (body)
+        buf_done(body);
+}
+
+void http_reply_text(struct http_call *c, int status, const char *text)
+{
+    size_t n = strlen(text);
+    struct buf body = BUF_INIT(n + 1);
+
+    (void)buf_put(&body, text, n);
+    if (n == 0 || text[n - 1] != '\n')
+        (void)buf_putc(&body, '\n');
+    http_reply(c, status, "text/plain; charset=utf-8", &body);
+}
+
+void reply_problem(struct http_call *c, const struct reply_problem *p)
+{
+    struct buf body = BUF_INIT(REPLY_ERROR_MAX + (p->detail_json ? strlen(p->detail_json) : 0));
+    struct jw w = JW(&body);
+
+    jw_object(&w);
+    jw_kv_string(&w, "error_code", p->code);
+    jw_kv_string(&w, "description", p->description);
+    jw_kv_string(&w, "error_detail", p->error_detail);
+    jw_kv_string(&w, "solution", p->solution);
+    jw_kv_string(&w, "request_id", c->req.id);
+    jw_key(&w, "detail");
+    if (p->detail_json)
+        jw_raw(&w, p->detail_json, strlen(p->detail_json));
+    else
+        jw_string(&w, p->error_detail ? p->error_detail : p->description);
+    jw_object_end(&w);
+    http_reply(c, p->status, "application/json", &body);
+}
+
+void reply_status(struct http_call *c, int status)
+{
+    const struct refusal *r = refusal_of(status);
+    const char *reason = reply_reason(status);
+
+    if (status == 503)
+        http_set_header(c, "Retry-After", "1");
+    if (is_koyeb(c)) {
+        http_reply_text(c, status, r->text ? r->text : reason);
+        return;
+    }
+    if (status == 401)
+        http_set_header(c, "WWW-Authenticate", "Bearer");
+    reply_problem(
+        c, &(struct reply_problem){
+               .status = status, .code = r->code, .description = r->words, .error_detail = reason});
+}
+
+/* clang-format off */
+static const struct kind {
+    int status;
+    const char *code, *words, *solution;
+} kinds[] = {
+    [ERR_NONE]   = {500, "Executor.InternalError",   "An internal error occurred", NULL},
+    [ERR_CALLER] = {400, "Executor.ValidationError", "Invalid value provided",
+                    "Correct the request and send it again."},
+    [ERR_DENIED] = {403, "Executor.PolicyDenied",    "The policy of this server does not allow it",
+                    "Ask for less, or have the policy changed."},
+    [ERR_ABSENT] = {404, "Executor.NotFound",        "There is no such thing", NULL},
+    [ERR_BUSY]   = {503, "Executor.Busy",            "A limit of this server is reached",
+                    "Try again later."},
+    [ERR_HOST]   = {500, "Executor.InternalError",   "The host of this server failed",
+                    "Try again; if it persists, look into the server's log."},
+    [ERR_BUG]    = {500, "Executor.InternalError",   "An internal error occurred",
+                    "Please report it with the request id."},
+};
+/* clang-format on */
+_Static_assert(ARRAY_LEN(kinds) == ERR_KIND_COUNT, "every kind has a status");
+
+int reply_status_of(const struct err *e)
+{
+    return kinds[e->kind].status;
+}
+
+static void put_detail(struct buf *b, const char *text)
+{
+    struct jw w = JW(b);
+
+    jw_array(&w);
+    jw_object(&w);
+    jw_kv_string(&w, "type", "value_error");
+    jw_key(&w, "loc");
+    jw_raw(&w, "[\"body\"]", 8);
+    jw_kv_string(&w, "msg", text);
+    jw_object_end(&w);
+    jw_array_end(&w);
+}
+
+void http_reply_error(struct http_call *c, const struct err *e)
+{
+    const struct kind *k = &kinds[e->kind];
+    struct buf detail = BUF_INIT(REPLY_ERROR_MAX);
+    struct reply_problem p = {k->status, k->code, k->words, e->text, k->solution, NULL};
+
+    if (k->status == 503)
+        http_set_header(c, "Retry-After", "1");
+    if (is_koyeb(c)) {
+        http_reply_text(c, k->status, e->text);
+        return;
+    }
+    if (e->kind == ERR_CALLER) {
+        put_detail(&detail, e->text);
+        p.detail_json = detail.failed ? NULL : detail.p;
+    }
+    reply_problem(c, &p);
+    buf_done(&detail);
+}
+
+void http_reply_file(struct http_call *c, int status, const char *type, int fd, uint64_t offset,
+                     uint64_t length)
+{
+    cleanup_close int taken = fd;
+
+    if (!begin(c, status, type, (int64_t)length))
+        return;
+    if (!c->req.head && length > 0)
+        c->conn->file = (struct conn_file){take_fd(&taken), offset, length};
+    finish(c);
+}
+
+void http_stream_begin(struct http_call *c, int status, const char *type)
+{
+    if (c->answered || c->streaming)
+        return;
+    if (c->conn) {
+        c->status = status;
+        c->srv->count.requests[status / 100 % 6]++;
+        put_head(c, type, REPLY_UNKNOWN);
+        conn_kick(c->conn);
+    }
+    c->streaming = true;
+    c->srv->count.streams++;
+}
+
+static void put_chunk(struct http_call *c, const void *p, size_t n)
+{
+    struct evbuffer *out = conn_out(c->conn);
+    bool chunked = c->minor > 0;
+
+    if (!out || (chunked && evbuffer_add_printf(out, "%zx\r\n", n) < 0) ||
+        evbuffer_add(out, p, n) < 0 || (chunked && evbuffer_add(out, "\r\n", 2) < 0))
+        c->conn->broken = true;
+}
+
+size_t http_stream_write(struct http_call *c, const void *p, size_t n)
+{
+    size_t waiting;
+
+    if (!c->conn || !c->streaming || c->answered)
+        return 0;
+    /* An empty chunk would end the stream. */
+    if (n > 0 && !c->req.head && !c->conn->broken) {
+        put_chunk(c, p, n);
+        conn_kick(c->conn);
+    }
+    waiting = conn_pending(c->conn);
+    c->choked |= waiting >= HTTP_STREAM_HIGH;
+    c->conn->broken |= waiting > CONN_OUT_MAX;
+    return waiting;
+}
+
+void http_stream_end(struct http_call *c)
+{
+    if (!c->streaming || c->answered)
+        return;
+    if (!c->conn) {
+        call_orphan_free(c);
+        return;
+    }
+    call_put_last_chunk(c);
+    finish(c);
+}
+
+void call_put_last_chunk(struct http_call *c)
+{
+    struct evbuffer *out = conn_out(c->conn);
+
+    if (c->minor > 0 && !c->req.head && out)
+        c->conn->broken |= evbuffer_add(out, "0\r\n\r\n", 5) < 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Server-sent events over a call: `event: NAME\ndata: JSON\n\n`.
+ *
+ * The head goes out at once, so a client knows that it is connected before the
+ * first event. There are no heartbeats unless somebody calls sse_ping(): some
+ * clients measure silence. A slow reader is the producer's choice: pause
+ * (sse_send() says when, http_on_drain() says when to go on) or lose events
+ * (sse_offer() drops and counts them).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "http/call.h"
+
+struct sse {
+    struct http_call *call; /* borrowed */
+    uint64_t sent, dropped; /* events */
+    bool full;              /* the queue is above the high mark */
+};
+
+/* Answers 200 and begins the stream. Extra headers may be set before. */
+void sse_begin(struct sse *s, struct http_call *c);
+
+/*
+ * Queues one event. `id` may be NULL; `json` may span lines. False: the queue
+ * is above its mark, and a producer that can wait should, until the drain
+ * callback.
+ */
+bool sse_send(struct sse *s, const char *event, const char *id, const char *json, size_t n);
+/* The same for producers that cannot wait: false, and counted, when the event was dropped. */
+bool sse_offer(struct sse *s, const char *event, const char *id, const char *json, size_t n);
+/* From the call's drain callback: the queue has room again. */
+void sse_drained(struct sse *s);
+/* A comment, to keep proxies from thinking that nobody is there. */
+void sse_ping(struct sse *s);
+void sse_end(struct sse *s);

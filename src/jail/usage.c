@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "jail/usage.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+enum file { FILE_CPU, FILE_MEMORY, FILE_OOM, FILE_PIDS };
+
+/* The number after `key`, or the first one when key is ""; -1 when it cannot be read. */
+static int64_t number(const struct usage_files *u, enum file f, const char *key)
+{
+    char text[1024];
+    const char *at;
+    ssize_t n = u->fd[f] < 0 ? -1 : pread(u->fd[f], text, sizeof text - 1, 0);
+
+    if (n <= 0)
+        return -1;
+    text[n] = '\0';
+    at = strstr(text, key);
+    return at ? strtoll(at + strlen(key), NULL, 10) : -1;
+}
+
+static int64_t cpu_us(const struct usage_files *u)
+{
+    int64_t v;
+
+    if (u->v2)
+        return number(u, FILE_CPU, "usage_usec ");
+    v = number(u, FILE_CPU, "");
+    return v < 0 ? v : v / 1000;
+}
+
+void usage_files_init(struct usage_files *u)
+{
+    for (size_t i = 0; i < LAUNCH_FDS_STARTED; i++)
+        u->fd[i] = -1;
+}
+
+void usage_files_set(struct usage_files *u, int fds[LAUNCH_FDS_STARTED], bool v2)
+{
+    usage_files_close(u);
+    for (size_t i = 0; i < LAUNCH_FDS_STARTED; i++)
+        u->fd[i] = take_fd(&fds[i]);
+    u->v2 = v2;
+}
+
+void usage_files_close(struct usage_files *u)
+{
+    fd_close_all(u->fd, LAUNCH_FDS_STARTED);
+}
+
+void usage_mark(const struct usage_files *u, struct usage_base *ret)
+{
+    ret->cpu_us = cpu_us(u);
+    ret->oom = number(u, FILE_OOM, "oom_kill ");
+    ret->pids = number(u, FILE_PIDS, "max ");
+}
+
+static int64_t since(int64_t now, int64_t before)
+{
+    return now < 0 || before < 0 ? -1 : now - before;
+}
+
+void usage_since(const struct usage_files *u, const struct usage_base *base, struct usage *ret)
+{
+    ret->cpu_us = since(cpu_us(u), base->cpu_us);
+    ret->memory_peak = number(u, FILE_MEMORY, "");
+    ret->oom_kills = since(number(u, FILE_OOM, "oom_kill "), base->oom);
+    ret->pids_denied = since(number(u, FILE_PIDS, "max "), base->pids);
+}

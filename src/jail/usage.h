@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* What a slot's control group says, read through descriptors that the launcher handed out. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/result.h"
+#include "launch/wire.h"
+
+struct usage_files {
+    int fd[LAUNCH_FDS_STARTED]; /* owned: cpu, memory peak, oom, pids; -1 when closed */
+    bool v2;
+};
+
+/* Counters when a box was handed out: groups outlive sandboxes. */
+struct usage_base {
+    int64_t cpu_us, oom, pids;
+};
+
+void usage_files_init(struct usage_files *u);
+void usage_files_set(struct usage_files *u, int fds[LAUNCH_FDS_STARTED], bool v2); /* takes them */
+void usage_files_close(struct usage_files *u);
+
+void usage_mark(const struct usage_files *u, struct usage_base *ret);
+void usage_since(const struct usage_files *u, const struct usage_base *base, struct usage *ret);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Python: wrap/python.py reads the job from descriptor 3. A warmed interpreter
+ * has it imported already; a cold one gets it as the text of -c.
+ */
+#include "lang/lang_job.h"
+#include "lang/wrap.h"
+
+/* Read when the interpreter or a numeric library starts. */
+static const char *const start_vars[] = {
+    "PYTHON", "LD_", "LC_", "LANG", "GLIBC_", "MALLOC_", "OMP_", "OPENBLAS_", "MKL_", NULL,
+};
+
+int lang_python_plan(const struct exec_spec *s, struct lang_job **ret, struct err *e)
+{
+    cleanup_with(lang_job_freep) struct lang_job *j = NULL;
+
+    if (lang_job_new(s, &j, e) < 0 || lang_job_frames(j, s, e) < 0)
+        return -1;
+    if (!lang_needs_cold(s, start_vars, "PYTHONPATH"))
+        j->plan.template = TEMPLATE_PYTHON;
+    lang_job_arg(j, "/usr/bin/python3");
+    lang_job_arg(j, "-B"); /* no __pycache__ among the artifacts */
+    lang_job_arg(j, "-c");
+    lang_job_arg(j, wrap_python);
+    *ret = take_ptr(&j);
+    return 0;
+}

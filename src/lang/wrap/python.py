@@ -1,0 +1,593 @@
+# SPDX-License-Identifier: MIT
+"""Runs one Python handler inside a sandbox.
+
+The job comes as frames over one descriptor and the returned value leaves the same way, so stdout
+belongs to the program alone. Two ways lead here: `python3 -c <this text>`, and an interpreter that
+was warmed before: it imports this text as a module, forks, and calls run() and finish().
+
+From exec() on, the interpreter is in the hands of the program, which may replace whatever it can
+reach. Therefore everything needed later is bound now, functions below see a private copy of the
+builtins, and only the parts that make an error readable are imported late, with a plain substitute.
+"""
+import atexit
+import builtins
+import gc
+import os
+import posix
+import sys
+import time
+from _io import BufferedRandom, BufferedWriter, TextIOWrapper
+from _json import encode_basestring, encode_basestring_ascii, make_encoder, make_scanner
+from _thread import allocate_lock
+
+__builtins__ = dict(vars(builtins))
+
+HEAD = 9
+DEPTH_MAX = 512
+PROGRESS_MAX = 64 * 1024
+MESSAGE_MAX = 16 * 1024
+STACK_MAX = 64 * 1024
+READ_SIZE = 256 * 1024
+VARARGS = 0x04
+FILES = (TextIOWrapper, BufferedWriter, BufferedRandom)
+CONTEXT_NAMES = ("context", "ctx", "_context", "_ctx", "_")
+
+read, write, fstat, getpid = posix.read, posix.write, posix.fstat, posix.getpid
+set_inheritable = posix.set_inheritable
+monotonic = time.monotonic
+frame_at = sys._getframe
+digits_get, digits_set = sys.get_int_max_str_digits, sys.set_int_max_str_digits
+excepthook = sys.excepthook
+streams = (sys.stdout, sys.stderr)
+run_exitfuncs, collect, get_objects = atexit._run_exitfuncs, gc.collect, gc.get_objects
+
+Module = type(sys)
+Function = type(lambda: None)
+
+
+# ---- the channel ----
+
+
+class Channel:
+    """Frames to the daemon: one byte of kind, eight hexadecimal digits of length, the payload."""
+
+    def __init__(self, fd):
+        at = fstat(fd)
+        self.fd, self.place = fd, (at.st_dev, at.st_ino)
+        self.pid, self.lock, self.ended = getpid(), allocate_lock(), False
+
+    def send(self, kind, payload):
+        # A copy of the program made by fork() has nothing to tell.
+        if self.ended or getpid() != self.pid:
+            return
+        with self.lock:
+            self.check()
+            data = memoryview(b"%c%08x" % (kind, len(payload)) + payload)
+            while data:
+                try:
+                    data = data[write(self.fd, data):]
+                except BlockingIOError:
+                    wait_for(self.fd, writing=True)
+
+    def check(self):
+        """A program that closed our descriptor may have a file of its own under that number now."""
+        try:
+            at = fstat(self.fd)
+        except OSError:
+            at = None
+        if at is None or (at.st_dev, at.st_ino) != self.place:
+            self.ended = True
+            raise OSError("the program closed the descriptor its result is returned through")
+
+
+def wait_for(fd, writing):
+    import select
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT if writing else select.POLLIN)
+    poll.poll()
+
+
+def receive(fd):
+    """All frames up to G, by kind. None when the daemon went away before it had said everything."""
+    data, at, frames = bytearray(), 0, {}
+    while True:
+        end = at + HEAD
+        if len(data) >= end:
+            end += int(data[at + 1:end], 16)
+            if len(data) >= end:
+                kind = chr(data[at])
+                frames[kind] = bytes(memoryview(data)[at + HEAD:end])
+                if kind == "G":
+                    return frames
+                at = end
+                continue
+        try:
+            chunk = read(fd, max(READ_SIZE, end - len(data)))
+        except BlockingIOError:
+            wait_for(fd, writing=False)
+            continue
+        if not chunk:
+            return None
+        data += chunk
+
+
+# ---- JSON ----
+
+
+class Decoding:
+    strict = True
+    object_hook = object_pairs_hook = parse_constant = None
+    parse_float, parse_int = float, int
+
+
+class Unserialisable(Exception):
+    pass
+
+
+def decode(text):
+    # The limit on the digits of an integer protects servers; here it would only lose values.
+    limit = digits_get()
+    digits_set(0)
+    try:
+        return make_scanner(Decoding)(text.decode().strip(" \t\r\n"), 0)[0]
+    finally:
+        digits_set(limit)
+
+
+def encode(value):
+    """Strict JSON in UTF-8; NaN and the infinities become null."""
+    limit = digits_get()
+    digits_set(0)
+    try:
+        try:
+            text = encode_text(value, encode_basestring)
+        except ValueError:
+            value = finite(value, set())
+            text = encode_text(value, encode_basestring)
+        check_depth(value, text)
+        try:
+            return text.encode()
+        except UnicodeEncodeError:  # lone surrogates travel as escapes
+            return encode_text(value, encode_basestring_ascii).encode()
+    finally:
+        digits_set(limit)
+
+
+def encode_text(value, strings):
+    def refuse(thing):
+        raise Unserialisable(thing)
+
+    encoder = make_encoder({}, refuse, strings, None, ":", ",", False, False, False)
+    try:
+        return "".join(encoder(value, 0))
+    except Unserialisable as e:
+        thing = e.args[0]
+    except TypeError as e:
+        raise TypeError(f"{e}{where(value, bad_keys)}") from None
+    except RecursionError:
+        raise RecursionError("the returned value is nested too deeply for JSON "
+                             "(maximum recursion depth exceeded)") from None
+    raise TypeError(f"Object of type {type(thing).__name__} is not JSON serializable"
+                    f"{where(value, lambda v: v is thing)}")
+
+
+def bad_keys(value):
+    return isinstance(value, dict) and any(
+        key is not None and not isinstance(key, (str, int, float)) for key in value)
+
+
+def where(value, is_it):
+    """' at result["a"][0]': the first place where is_it() holds."""
+    stack, seen = [(value, "result")], set()
+    while stack:
+        v, path = stack.pop()
+        if is_it(v):
+            return f" at {path}" if len(path) < 200 else f" at {path[:100]}...{path[-90:]}"
+        if id(v) in seen:
+            continue
+        seen.add(id(v))
+        if isinstance(v, dict):
+            inner = [(item, f"{path}[{key!r}]") for key, item in v.items()]
+        elif isinstance(v, (list, tuple)):
+            inner = [(item, f"{path}[{i}]") for i, item in enumerate(v)]
+        else:
+            continue
+        stack += reversed(inner)
+    return ""
+
+
+def finite(value, above):
+    """A copy without the numbers that JSON lacks."""
+    if isinstance(value, float):
+        return value if is_finite(value) else None
+    if not isinstance(value, (dict, list, tuple)):
+        return value
+    if id(value) in above:
+        raise ValueError("Circular reference detected in the returned value")
+    above.add(id(value))
+    if isinstance(value, dict):
+        copy = {key if not isinstance(key, float) or is_finite(key) else non_finite_name(key):
+                finite(item, above) for key, item in value.items()}
+    else:
+        copy = [finite(item, above) for item in value]
+    above.discard(id(value))
+    return copy
+
+
+def is_finite(number):
+    return float.__sub__(number, number) == 0.0
+
+
+def non_finite_name(number):
+    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[float.__repr__(number)]
+
+
+def check_depth(value, text):
+    if text.count("[") + text.count("{") <= DEPTH_MAX:
+        return
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        level = [item for v in level for item in (v.values() if isinstance(v, dict) else v)
+                 if isinstance(item, (dict, list, tuple))]
+        if depth > DEPTH_MAX:
+            raise RecursionError(f"the returned value is nested deeper than {DEPTH_MAX} levels "
+                                 "(maximum recursion depth exceeded)")
+
+
+# ---- what the program sees ----
+
+
+class Context:
+    """The second argument of a handler."""
+
+    def __init__(self, channel, told, deadline):
+        self.execution_id = self.aws_request_id = told.get("execution_id")
+        self.function_name = told.get("function_name", "handler")
+        self.memory_limit_in_mb = told.get("memory_limit_in_mb")
+
+        def remaining():
+            """Milliseconds until the execution is stopped."""
+            return max(0, int((deadline - monotonic()) * 1000))
+
+        def progress(value):
+            """Tells whoever is waiting how far the execution is; value is a JSON object."""
+            if not isinstance(value, dict):
+                raise TypeError(f"progress() takes a dict, not {type(value).__name__}")
+            payload = encode(value)
+            if len(payload) > PROGRESS_MAX:
+                raise ValueError(f"progress of {len(payload)} bytes, at most {PROGRESS_MAX}")
+            channel.send(ord("P"), payload)
+
+        self.get_remaining_time_in_millis, self.progress = remaining, progress
+
+
+class Loader:
+    """Lets linecache and inspect find the source, which is in no file."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def get_source(self, name):
+        return self.source
+
+
+Method = type(Loader("").get_source)
+
+
+class Main(Module):
+    """The program's __main__. multiprocessing's "spawn" wants it in a file: made when asked for."""
+
+    @property
+    def __spec__(self):
+        names = vars(self)
+        loader = names.get("__loader__")
+        if (frame_at(1).f_globals.get("__name__") == "multiprocessing.spawn"
+                and type(loader) is Loader and not os.path.exists(names["__file__"])):
+            names["__file__"] = spill(loader.source)
+        return None
+
+    @__spec__.setter
+    def __spec__(self, value):
+        pass
+
+
+def spill(source):
+    import shutil
+    import tempfile
+    folder = tempfile.mkdtemp(prefix="handler-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with open(f"{folder}/handler.py", "w", encoding="utf-8", newline="") as f:
+        f.write(source)
+    return f.name
+
+
+def make_main(source, path):
+    main = Main("__main__")
+    vars(main).update(__file__=path, __builtins__=builtins, __loader__=Loader(source))
+    sys.modules["__main__"] = main
+    sys.argv = [path]
+    sys.orig_argv = [sys.executable, path]
+    folder = os.path.dirname(path)
+    if sys.path[:1] == [""]:
+        sys.path[0] = folder
+    elif sys.path[:1] != [folder]:
+        sys.path.insert(0, folder)
+    if streams[0] is not None:
+        streams[0].reconfigure(line_buffering=True)  # what was printed survives being killed
+    return main
+
+
+def adopt(env):
+    """After a fork: the environment is another one, and random numbers must be, too."""
+    os.environ.clear()
+    for pair in env:
+        name, _, value = pair.partition(b"=")
+        os.environb[name] = value
+    if "TZ" in os.environ:
+        time.tzset()
+    sys.path[:0] = [p for p in os.environ.get("PYTHONPATH", "").split(":") if p]
+    for name in ("random", "numpy.random"):
+        if name in sys.modules:
+            sys.modules[name].seed()
+    if "_ssl" in sys.modules:
+        sys.modules["_ssl"].RAND_add(os.urandom(48), 48.0)
+
+
+# ---- calling ----
+
+
+def wants_context(handler):
+    """Does it take a second argument? inspect would know, but costs more than most handlers."""
+    skip = 0
+    while True:
+        if type(handler) is Method:
+            handler, skip = handler.__func__, skip + 1
+        elif type(handler) is not Function:
+            call = getattr(type(handler), "__call__", None)
+            if type(call) is not Function:
+                return wants_context_slow(handler)
+            handler, skip = call, skip + 1
+        elif handler.__code__.co_flags & VARARGS and "__wrapped__" in vars(handler):
+            handler = handler.__wrapped__
+        else:
+            break
+    code = handler.__code__
+    names = code.co_varnames[skip:code.co_argcount]
+    if len(names) < 2:
+        return bool(code.co_flags & VARARGS)
+    optional = len(names) - len(handler.__defaults__ or ()) < 2
+    return not optional or names[1] in CONTEXT_NAMES
+
+
+def wants_context_slow(handler):
+    import inspect
+    try:
+        parameters = list(inspect.signature(handler).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return True
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(positional) > 1 and (positional[1].default is positional[1].empty
+                                    or positional[1].name in CONTEXT_NAMES)
+
+
+def invoke(handler, event, context):
+    value = handler(event, context) if wants_context(handler) else handler(event)
+    if not hasattr(type(value), "__await__"):
+        return value
+    import asyncio
+
+    async def wait():
+        return await value
+
+    return asyncio.run(wait())
+
+
+# ---- failing ----
+
+
+def flush():
+    """What cannot be flushed is put back, or the interpreter would stumble over it at its end."""
+    for name, original in zip(("stdout", "stderr"), streams):
+        try:
+            getattr(sys, name).flush()
+        except BaseException:
+            setattr(sys, name, original)
+        try:
+            original.flush()
+        except BaseException:
+            pass  # closed by the program: nothing to save
+
+
+def flush_files():
+    """Collecting garbage closes files in any order; text may then find its file closed."""
+    for thing in get_objects():
+        try:
+            if issubclass(type(thing), FILES):
+                thing.flush()
+        except BaseException:
+            pass  # closed, or its disk is full: what every program risks that does not close
+
+
+def say(text):
+    """On the real stderr, whatever the program made of sys.stderr."""
+    data = memoryview(text.encode("utf-8", "backslashreplace"))
+    try:
+        while data:
+            data = data[write(2, data):]
+    except OSError:
+        pass  # closed by the program
+
+
+def report(channel, kind, message, stack):
+    if len(stack) > STACK_MAX:
+        stack = stack[:STACK_MAX // 2] + "\n...\n" + stack[-STACK_MAX // 2:]
+    error = {"type": kind, "message": message[:MESSAGE_MAX], "stack": stack}
+    try:
+        channel.send(ord("E"), encode(error))
+    except OSError:
+        pass  # the exit code tells
+
+
+def fail(channel, kind, message):
+    flush()
+    say(f"{message}\n")
+    report(channel, kind, message, "")
+    return 1
+
+
+def user_frames(trace):
+    """The traceback without our own frames, and without the event loop's in front."""
+    first = last = None
+    while trace is not None:
+        names = trace.tb_frame.f_globals
+        ours = names is globals() or (
+            first is None and str(names.get("__name__")).startswith("asyncio."))
+        following, trace.tb_next = trace.tb_next, None
+        if not ours:
+            if first is None:
+                first = trace
+            else:
+                last.tb_next = trace
+            last = trace
+        trace = following
+    return first
+
+
+def describe(e, path, source):
+    try:
+        import linecache
+        import traceback
+        linecache.cache[path] = (len(source), None, source.splitlines(True), path)
+        return "".join(traceback.format_exception(type(e), e, e.__traceback__))
+    except BaseException:
+        return f"{type(e).__name__}: {text_of(e)}\n"
+
+
+def text_of(e):
+    try:
+        return str(e)
+    except BaseException:
+        return "<exception str() failed>"
+
+
+def hooked(e):
+    """A hook of the program for uncaught exceptions speaks instead of us, if it can."""
+    hook = sys.excepthook
+    if hook is excepthook:
+        return False
+    try:
+        hook(type(e), e, e.__traceback__)
+        flush()
+        return True
+    except BaseException:
+        return False
+
+
+def crash(channel, e, path, source):
+    """Like the interpreter on an uncaught exception; returns the exit code."""
+    try:
+        e.__traceback__ = user_frames(e.__traceback__)
+    except BaseException:
+        pass
+    stack = describe(e, path, source)
+    flush()
+    if not hooked(e):
+        say(stack)
+    name = type(e).__qualname__
+    if type(e).__module__ not in ("builtins", "__main__"):
+        name = f"{type(e).__module__}.{name}"
+    report(channel, name, text_of(e), stack)
+    return 130 if isinstance(e, KeyboardInterrupt) else 1
+
+
+def exit_code(e):
+    if e.code is None:
+        return 0
+    if isinstance(e.code, int):
+        return e.code & 255 if -2**63 <= e.code < 2**63 else 255
+    flush()
+    say(f"{text_of(e.code)}\n")
+    return 1
+
+
+# ---- the job ----
+
+
+def execute(channel, frames, path):
+    """Loads the program and calls its handler: the value as JSON, or an exit code."""
+    source = ""
+    try:
+        source = frames["C"].decode().removeprefix("\ufeff")
+        told = decode(frames.get("X") or b"{}")
+        event = decode(frames.get("V") or b"{}")
+        deadline = monotonic() + told.get("remaining_ms", 0) / 1000
+        main = make_main(source, path)
+        exec(compile(source, path, "exec", dont_inherit=True), vars(main))
+        handler = vars(main).get("handler")
+        if handler is None:
+            return fail(channel, "HandlerNotFound", "handler(event) is not defined")
+        if not callable(handler):
+            return fail(channel, "HandlerNotFound",
+                        f"handler(event) is not a function but {type(handler).__name__}")
+        payload = encode(invoke(handler, event, Context(channel, told, deadline)))
+        most = told.get("result_max") or len(payload)
+        if len(payload) > most:
+            return fail(channel, "ResultTooLarge", f"the returned value has {len(payload)} bytes "
+                        f"as JSON, at most {most} are allowed")
+        flush()
+        channel.send(ord("R"), payload)
+        return 0
+    except SystemExit as e:
+        return exit_code(e)
+    except BaseException as e:
+        return crash(channel, e, path, source)
+    finally:
+        channel.ended = True
+
+
+def run(fd, env=None):
+    """One job from descriptor fd; returns the exit code. env: the environment after a fork, as a
+    list of b"NAME=value"."""
+    set_inheritable(fd, False)
+    channel = Channel(fd)
+    frames = receive(fd)
+    if frames is None:
+        say("the sandbox was given no job\n")
+        return 1
+    if env is not None:
+        sys.modules.pop(__name__, None)
+        adopt(env)
+    return execute(channel, frames, os.path.join(os.getcwd(), "handler.py"))
+
+
+def finish(before):
+    """What the interpreter does at its end, without taking the warmed modules apart: waits for
+    threads, runs exit functions, writes files, lets go of the program's objects. before: names in
+    sys.modules when nothing of the program was there. With gc.freeze() before the fork this is
+    cheap. The caller flushes stdio of C and leaves with _exit()."""
+    try:
+        threading = sys.modules.get("threading")
+        if threading is not None:
+            threading._shutdown()
+    except BaseException as e:
+        say(describe(e, "", ""))
+    try:
+        run_exitfuncs()
+        flush_files()
+        for name in [n for n in sys.modules if n not in before or n == "__main__"]:
+            del sys.modules[name]
+        collect()
+    except BaseException:
+        pass
+    flush()
+
+
+def start():
+    raise SystemExit(run(3))
+
+
+if __name__ == "__main__":
+    start()

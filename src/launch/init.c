@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launch/confine.h"
+#include "launch/scan.h"
+#include "launch/wire.h"
+
+enum { PROCESSES_MAX = 1024 };
+
+struct process {
+    uint32_t token;
+    pid_t pid; /* 0: free */
+};
+
+struct state {
+    const struct init *conf;
+    int ctl, chld;
+    int workspace;     /* directory */
+    bool first_ended;  /* EXITED was sent for the first process of an ephemeral sandbox */
+    struct process processes[PROCESSES_MAX];
+};
+
+static void tell(const struct state *s, const struct init_msg *m)
+{
+    if (fd_send(s->ctl, m, sizeof *m, NULL, 0) < 0)
+        _exit(0); /* nobody is left to report to */
+}
+
+/* ---- starting ---- */
+
+/* Ignored signals stay ignored across exec, and the guard ignores some. */
+static void reset_signals(void)
+{
+    static const int changed[] = {SIGPIPE, SIGINT, SIGTERM, SIGCHLD};
+    sigset_t none;
+
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(changed); i++)
+        (void)signal(changed[i], SIG_DFL);
+}
+
+/* In the new process. fds: job, in, out, err. */
+__attribute__((noreturn)) static void become_process(const struct state *s, const int fds[INIT_FDS_SPAWN])
+{
+    static const int target[INIT_FDS_SPAWN] = {3, 0, 1, 2};
+    int moved[INIT_FDS_SPAWN];
+
+    (void)setsid();
+    reset_signals();
+    for (size_t i = 0; i < INIT_FDS_SPAWN; i++)
+        moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 64); /* a source may sit on another's target */
+    for (size_t i = 0; i < INIT_FDS_SPAWN; i++)
+        if (moved[i] < 0 || dup2(moved[i], target[i]) < 0)
+            _exit(127);
+    (void)close_range(4, ~0u, 0);
+    /* Its own memory is the tenant's to inspect; only init's is not. */
+    (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    s->conf->host->run(s->conf->host->user);
+    _exit(127);
+}
+
+static struct process *process_slot(struct state *s, pid_t pid)
+{
+    for (size_t i = 0; i < PROCESSES_MAX; i++)
+        if (s->processes[i].pid == pid)
+            return &s->processes[i];
+    return NULL;
+}
+
+/* The descriptors are taken. */
+static void spawn(struct state *s, uint32_t token, int fds[INIT_FDS_SPAWN])
+{
+    struct init_msg m = {.verb = INIT_STARTED, .token = token};
+    struct process *p = process_slot(s, 0);
+    pid_t pid = p ? fork() : -1;
+
+    if (pid == 0)
+        become_process(s, fds);
+    fd_close_all(fds, INIT_FDS_SPAWN);
+    if (pid < 0) {
+        m.verb = INIT_FAILED;
+        m.arg = p ? errno : EAGAIN;
+    } else {
+        *p = (struct process){.token = token, .pid = pid};
+        m.pid = pid;
+    }
+    if (s->conf->persistent || pid < 0)
+        tell(s, &m);
+}
+
+/* ---- ending ---- */
+
+/* Everything but us. kill(-1) cannot miss: a fork in progress fails once a kill is pending. */
+static void kill_everything(struct state *s, int *first_status)
+{
+    for (;;) {
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        struct process *p;
+
+        if (pid < 0)
+            return; /* ECHILD: orphans come to us, so nothing else is there */
+        if (pid == 0) {
+            (void)kill(-1, SIGKILL);
+            pid = waitpid(-1, &status, 0);
+        }
+        p = pid > 0 ? process_slot(s, pid) : NULL;
+        if (p) {
+            if (p->token == 0 && first_status)
+                *first_status = status;
+            p->pid = 0;
+        }
+    }
+}
+
+static void fill_usage(struct init_msg *m)
+{
+    struct rusage u;
+
+    if (getrusage(RUSAGE_CHILDREN, &u) < 0)
+        return;
+    m->cpu_us = (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec + u.ru_stime.tv_usec;
+    m->maxrss = (int64_t)u.ru_maxrss * 1024;
+    m->io_read = (int64_t)u.ru_inblock * 512;
+    m->io_write = (int64_t)u.ru_oublock * 512;
+}
+
+static void first_ended(struct state *s, int status)
+{
+    struct init_msg m = {.verb = INIT_EXITED, .status = status};
+
+    if (s->first_ended)
+        return;
+    s->first_ended = true;
+    kill_everything(s, NULL);
+    fill_usage(&m);
+    m.arg = scan_entries(s->workspace);
+    tell(s, &m);
+}
+
+static void ended(struct state *s, struct process *p, int status)
+{
+    struct init_msg m = {.verb = INIT_EXITED, .token = p->token, .status = status};
+
+    p->pid = 0;
+    if (!s->conf->persistent) {
+        first_ended(s, status);
+        return;
+    }
+    fill_usage(&m);
+    tell(s, &m);
+}
+
+static void reap(struct state *s)
+{
+    struct signalfd_siginfo si;
+    int status;
+    pid_t pid;
+
+    (void)!read(s->chld, &si, sizeof si);
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        struct process *p = process_slot(s, pid);
+
+        if (p)
+            ended(s, p, status);
+    }
+}
+
+/* ---- commands ---- */
+
+static void stop(struct state *s)
+{
+    int status = SIGKILL;
+
+    kill_everything(s, &status);
+    if (!s->conf->persistent)
+        first_ended(s, status);
+}
+
+static void signal_process(struct state *s, const struct init_msg *m)
+{
+    for (size_t i = 0; i < PROCESSES_MAX; i++)
+        if (s->processes[i].pid && s->processes[i].token == m->token) {
+            (void)kill(-s->processes[i].pid, (int)m->arg);
+            (void)kill(s->processes[i].pid, (int)m->arg);
+        }
+}
+
+static void command(struct state *s)
+{
+    int fds[INIT_FDS_SPAWN];
+    size_t n = INIT_FDS_SPAWN;
+    struct init_msg m;
+    ssize_t got = fd_recv(s->ctl, &m, sizeof m, fds, &n);
+
+    if (got != sizeof m)
+        _exit(0); /* the daemon let go: the kernel kills whatever is left */
+    if (m.verb == INIT_SPAWN && n == INIT_FDS_SPAWN) {
+        spawn(s, m.token, fds);
+        return;
+    }
+    fd_close_all(fds, n);
+    if (m.verb == INIT_SIGNAL)
+        signal_process(s, &m);
+    else if (m.verb == INIT_STOP)
+        stop(s);
+    else if (m.verb == INIT_SCAN)
+        scan_workspace(s->workspace, s->ctl);
+}
+
+static void loop(struct state *s)
+{
+    struct pollfd p[2] = {
+        {.fd = s->ctl,  .events = POLLIN},
+        {.fd = s->chld, .events = POLLIN},
+    };
+
+    while (poll(p, 2, -1) > 0 || errno == EINTR) {
+        if (p[1].revents)
+            reap(s);
+        if (p[0].revents)
+            command(s);
+    }
+}
+
+void init_run(const struct init *conf)
+{
+    struct state s = {.conf = conf, .ctl = conf->ctl, .chld = -1, .workspace = -1};
+    struct init_msg ready = {.verb = INIT_READY};
+    int first[INIT_FDS_SPAWN] = {INIT_FD_JOB, INIT_FD_IN, INIT_FD_OUT, INIT_FD_ERR};
+    sigset_t mask;
+
+    (void)prctl(PR_SET_NAME, "sandbox-init");
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigemptyset(&mask);
+    (void)sigaddset(&mask, SIGCHLD);
+    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
+    s.chld = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    s.workspace = open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (conf->persistent)
+        fd_close_all(first, INIT_FDS_SPAWN);
+    else
+        spawn(&s, 0, first);
+    tell(&s, &ready);
+    loop(&s);
+    _exit(1);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pid 1 of every sandbox. It is locked before it starts here, shares the
+ * tenant's user and limits, and has three duties: start processes on command,
+ * reap everything, report truthfully. It parses nothing that a tenant wrote:
+ * jobs go from the daemon straight to the process that will run them.
+ *
+ * An ephemeral sandbox has one first process, started at once and waiting for
+ * its job. When that ends, init kills whatever is left, waits until nothing is,
+ * and only then reports; it lives on until the daemon has collected the files
+ * and closes the control socket, which ends the sandbox.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+/* What a first process does: descriptors 0, 1, 2 are its streams, 3 the job. Must not return. */
+typedef void init_runner_fn(void *user);
+
+struct init_host {
+    init_runner_fn *run;
+    void *user; /* borrowed */
+};
+
+struct init {
+    const struct init_host *host; /* borrowed */
+    int ctl;                      /* owned */
+    bool persistent;              /* no first process; lives until the socket closes */
+};
+
+__attribute__((noreturn)) void init_run(const struct init *conf);

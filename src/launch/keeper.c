@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launch/confine.h"
+#include "launch/netns.h"
+#include "launch/sys.h"
+#include "launch/wire.h"
+
+enum { DUP_BASE = 64 }; /* above every number we assign */
+enum { SANDBOX_NAMESPACES = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP };
+
+struct state {
+    struct keeper *k;
+    uint64_t net_print;
+    unsigned made;
+};
+
+static int reply(const struct keeper *k, uint32_t verb, struct launch_msg *m, int fd)
+{
+    m->verb = verb;
+    return fd_send(k->sock, m, sizeof *m, &fd, fd >= 0 ? 1 : 0);
+}
+
+static int enter_network(struct state *s, struct err *e)
+{
+    int r = netns_new(&s->net_print);
+
+    return r < 0 ? err_sys(e, r, "network namespace") : 0;
+}
+
+static int enter_filters(const struct keeper *k, struct err *e)
+{
+    int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+
+    if (r == 0)
+        r = filter_install_ceiling();
+    if (r == 0)
+        r = filter_install(&k->filters->base);
+    return r < 0 ? err_sys(e, r, "base system call filter") : 0;
+}
+
+/* The order: groups first, so that all later memory is charged there; the filter last. */
+static int enter(struct state *s, struct err *e)
+{
+    struct keeper *k = s->k;
+    int r = cgroup_enter(k->procs);
+
+    if (r < 0)
+        return err_sys(e, r, "enter the control groups of slot %u", k->slot);
+    fd_close_all(k->procs, CG_CONTROLLER_COUNT);
+    if (k->mntns >= 0 && (setns(k->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0))
+        return err_sys(e, -errno, "enter the template root");
+    fd_close_all(&k->mntns, 1);
+    if (enter_network(s, e) < 0)
+        return -1;
+    return enter_filters(k, e);
+}
+
+/* In the new sandbox's pid 1; never returns. */
+__attribute__((noreturn)) static void become_sandbox(struct state *s, const struct launch_msg *m,
+                                                     const int *fds, size_t fds_n)
+{
+    const struct confine c = {
+        .rootless = s->k->rootless,
+        .uid = s->k->rootless ? 0 : s->k->uid_first + s->made % UIDS_PER_SLOT,
+        .msg = m,
+        .fds = fds,
+        .workspace = fds_n > LAUNCH_FDS_PREPARE ? fds[LAUNCH_FDS_PREPARE] : -1,
+        .filter = &s->k->filters->last,
+    };
+
+    confine_self(&c); /* reports and exits on failure */
+    init_run(&(struct init){
+        .host = s->k->host,
+        .ctl = INIT_FD_CTL,
+        .persistent = (m->flags & LAUNCH_PERSISTENT) != 0,
+    });
+}
+
+/* The sandbox is dead. Is the slot's network namespace as it was? */
+static int renew_network(struct state *s, struct err *e)
+{
+    if (!s->k->netns_fresh && netns_untouched(s->net_print))
+        return 0;
+    return enter_network(s, e);
+}
+
+static void make_sandbox(struct state *s, struct launch_msg *m, int *fds, size_t fds_n)
+{
+    cleanup_close int pidfd = -1;
+    struct err e = {0};
+    int status = 0;
+    pid_t pid;
+
+    s->made++;
+    pid = sys_clone3(SANDBOX_NAMESPACES, &pidfd);
+    if (pid == 0)
+        become_sandbox(s, m, fds, fds_n);
+    fd_close_all(fds, fds_n);
+    if (pid < 0) {
+        (void)err_sys(&m->err, -errno, "clone a sandbox");
+        (void)!reply(s->k, LAUNCH_FAILED, m, -1);
+        return;
+    }
+    (void)!reply(s->k, LAUNCH_STARTED, m, pidfd);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (renew_network(s, &e) < 0) /* without one this slot must not go on */
+        _exit(1);
+    m->status = status;
+    (void)!reply(s->k, LAUNCH_DEAD, m, -1);
+}
+
+/* Closes whatever else was inherited. Two moves, because a source may sit on another's target. */
+static void keep_only(struct keeper *k)
+{
+    int *mine[] = {&k->sock, &k->mntns, &k->procs[0], &k->procs[1], &k->procs[2], &k->procs[3]};
+    int at = 3;
+
+    for (size_t i = 0; i < ARRAY_LEN(mine); i++)
+        if (*mine[i] >= 0)
+            *mine[i] = fcntl(*mine[i], F_DUPFD_CLOEXEC, DUP_BASE);
+    for (size_t i = 0; i < ARRAY_LEN(mine); i++)
+        if (*mine[i] >= 0)
+            *mine[i] = dup3(*mine[i], at++, O_CLOEXEC);
+    (void)close_range((unsigned)at, ~0u, 0);
+}
+
+void keeper_run(struct keeper *k)
+{
+    struct state s = {.k = k};
+    struct launch_msg m = {.slot = k->slot};
+
+    (void)prctl(PR_SET_NAME, "sandbox-keeper");
+    keep_only(k);
+    if (enter(&s, &m.err) < 0) {
+        (void)!reply(k, LAUNCH_FAILED, &m, -1);
+        _exit(1);
+    }
+    for (;;) {
+        int fds[LAUNCH_FDS_PREPARE + 1];
+        size_t n = ARRAY_LEN(fds);
+        ssize_t got = fd_recv(k->sock, &m, sizeof m, fds, &n);
+
+        if (got != sizeof m || n < LAUNCH_FDS_PREPARE)
+            _exit(got != 0);
+        make_sandbox(&s, &m, fds, n);
+    }
+}

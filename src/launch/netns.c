@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/netns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/* No TIME_WAIT may outlive its process; low ports are nobody's inside; nothing is remembered of
+ * past connections. Best effort: what cannot be set shows as a trace and costs only the reuse. */
+static const struct {
+    const char *path, *value;
+} settings[] = {
+    {"/proc/sys/net/ipv4/tcp_max_tw_buckets",        "0"},
+    {"/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"},
+    {"/proc/sys/net/ipv4/tcp_no_metrics_save",       "1"},
+};
+
+/* Everything in it is counted per namespace. */
+static const char *const counters[] = {"/proc/self/net/dev", "/proc/self/net/snmp",
+                                       "/proc/self/net/snmp6", "/proc/self/net/netstat"};
+
+static int loopback_up(void)
+{
+    cleanup_close int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq r = {.ifr_flags = IFF_UP | IFF_RUNNING};
+
+    (void)snprintf(r.ifr_name, sizeof r.ifr_name, "lo");
+    return s < 0 || ioctl(s, SIOCSIFFLAGS, &r) < 0 ? -errno : 0;
+}
+
+static void apply_settings(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+        cleanup_close int fd = open(settings[i].path, O_WRONLY | O_CLOEXEC);
+
+        if (fd >= 0)
+            (void)!write(fd, settings[i].value, strlen(settings[i].value));
+    }
+}
+
+static uint64_t add(uint64_t print, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) /* FNV-1a: a fingerprint, not a secret */
+        print = (print ^ (unsigned char)p[i]) * 0x100000001b3u;
+    return print;
+}
+
+static uint64_t fingerprint(void)
+{
+    uint64_t print = 0xcbf29ce484222325u;
+    char text[4096];
+
+    for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
+        cleanup_close int fd = open(counters[i], O_RDONLY | O_CLOEXEC);
+        ssize_t n;
+
+        while (fd >= 0 && (n = read(fd, text, sizeof text)) > 0)
+            print = add(print, text, (size_t)n);
+    }
+    return print;
+}
+
+/* "sockets: used N" is per namespace and counts every family; the other lines are not. */
+static bool has_sockets(void)
+{
+    cleanup_close int fd = open("/proc/self/net/sockstat", O_RDONLY | O_CLOEXEC);
+    char text[512] = "";
+    int used = -1;
+
+    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
+        return true;
+    return sscanf(text, "sockets: used %d", &used) != 1 || used != 0;
+}
+
+int netns_new(uint64_t *ret_print)
+{
+    int r;
+
+    if (unshare(CLONE_NEWNET) < 0)
+        return -errno;
+    r = loopback_up();
+    if (r < 0)
+        return r;
+    apply_settings();
+    *ret_print = fingerprint();
+    return 0;
+}
+
+bool netns_untouched(uint64_t print)
+{
+    return !has_sockets() && fingerprint() == print;
+}

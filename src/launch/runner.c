@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/runner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+static int read_exact(void *p, size_t n)
+{
+    ssize_t got = fd_read_full(RUNNER_FD, p, n);
+
+    if (got < 0)
+        return (int)got;
+    return (size_t)got == n ? 0 : -ENODATA;
+}
+
+static bool head_is_sane(const struct job_head *h)
+{
+    return h->magic == JOB_MAGIC && h->argc >= 1 && h->argc <= JOB_ITEMS_MAX &&
+           h->envc <= JOB_ITEMS_MAX && h->filec <= JOB_ITEMS_MAX && h->strings_n >= 1 &&
+           h->strings_n <= JOB_STRINGS_MAX;
+}
+
+/* The next NUL-terminated string, or NULL when there is none left. */
+static char *next_string(const struct job *j, size_t *at)
+{
+    char *s = j->strings + *at, *end;
+
+    if (*at >= j->head.strings_n)
+        return NULL;
+    end = memchr(s, '\0', j->head.strings_n - *at);
+    if (!end)
+        return NULL;
+    *at += (size_t)(end - s) + 1;
+    return s;
+}
+
+static int take_strings(struct job *j, char **list, uint32_t n, size_t *at)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        list[i] = next_string(j, at);
+        if (!list[i])
+            return -EPROTO;
+    }
+    list[n] = NULL;
+    return 0;
+}
+
+static int read_strings(struct job *j, size_t *at)
+{
+    int r;
+
+    j->strings = malloc(j->head.strings_n);
+    j->argv = calloc((size_t)j->head.argc + 1, sizeof *j->argv);
+    j->envp = calloc((size_t)j->head.envc + 1, sizeof *j->envp);
+    if (!j->strings || !j->argv || !j->envp)
+        return -ENOMEM;
+    r = read_exact(j->strings, j->head.strings_n);
+    if (r < 0)
+        return r;
+    j->cwd = next_string(j, at);
+    if (!j->cwd)
+        return -EPROTO;
+    r = take_strings(j, j->argv, j->head.argc, at);
+    return r ? r : take_strings(j, j->envp, j->head.envc, at);
+}
+
+static int lower(__rlimit_resource_t what, rlim_t soft, rlim_t hard)
+{
+    struct rlimit now, l = {soft, hard};
+
+    if (getrlimit(what, &now) < 0)
+        return -errno;
+    if (l.rlim_max > now.rlim_max)
+        l.rlim_max = now.rlim_max;
+    if (l.rlim_cur > l.rlim_max)
+        l.rlim_cur = l.rlim_max;
+    return setrlimit(what, &l) < 0 ? -errno : 0;
+}
+
+static int apply_limits(const struct job_head *h)
+{
+    int r = h->nofile ? lower(RLIMIT_NOFILE, h->nofile, h->nofile) : 0;
+
+    if (r == 0 && h->nproc)
+        r = lower(RLIMIT_NPROC, (rlim_t)h->nproc + 1, (rlim_t)h->nproc + 1);
+    if (r == 0 && h->file_max)
+        r = lower(RLIMIT_FSIZE, h->file_max, h->file_max);
+    if (r == 0 && h->cpu_s) /* first a signal that can be named, a second later the end */
+        r = lower(RLIMIT_CPU, h->cpu_s, h->cpu_s + 1);
+    return r;
+}
+
+static int make_parents(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(path, 0755) < 0 && errno != EEXIST && errno != EROFS) {
+            *slash = '/';
+            return -errno;
+        }
+        *slash = '/';
+    }
+    return 0;
+}
+
+static int write_file(char *path, const struct job_file *f)
+{
+    cleanup_close int fd = -1;
+    char part[16384];
+    int r = make_parents(path);
+
+    if (r < 0)
+        return r;
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, f->mode & 0777);
+    if (fd < 0)
+        return -errno;
+    for (uint64_t left = f->size; left > 0 && r == 0;) {
+        size_t n = left < sizeof part ? (size_t)left : sizeof part;
+
+        r = read_exact(part, n);
+        if (r == 0)
+            r = fd_write_all(fd, part, n);
+        left -= n;
+    }
+    return r;
+}
+
+static int write_files(struct job *j, size_t *at)
+{
+    cleanup_free struct job_file *files = calloc((size_t)j->head.filec + 1, sizeof *files);
+    int r = files ? read_exact(files, j->head.filec * sizeof *files) : -ENOMEM;
+
+    for (uint32_t i = 0; i < j->head.filec && r == 0; i++) {
+        char *path = next_string(j, at);
+
+        r = path && path[0] == '/' ? write_file(path, &files[i]) : -EPROTO;
+    }
+    return r;
+}
+
+int runner_read(struct job *ret, const char **ret_what)
+{
+    struct job j = {0};
+    size_t at = 0;
+    int r;
+
+    *ret_what = "job";
+    r = read_exact(&j.head, sizeof j.head);
+    if (r == 0 && !head_is_sane(&j.head))
+        r = -EPROTO;
+    if (r == 0)
+        r = read_strings(&j, &at);
+    if (r == 0) {
+        *ret_what = "files";
+        r = write_files(&j, &at);
+    }
+    if (r == 0) {
+        *ret_what = "limits";
+        r = apply_limits(&j.head);
+    }
+    if (r == 0 && chdir(j.cwd) < 0) {
+        *ret_what = "working directory";
+        r = -errno;
+    }
+    *ret = j; /* also on failure: the process ends soon */
+    return r;
+}
+
+void runner_fail(const char *what, int r)
+{
+    char json[256], frame[320];
+    int n = snprintf(json, sizeof json, "{\"type\":\"StartError\",\"message\":\"%s: %s\",\"stack\":\"\"}",
+                     what, strerror(-r));
+    int k = snprintf(frame, sizeof frame, "E%08x%s", (unsigned)n, json);
+
+    (void)!write(RUNNER_FD, frame, (size_t)k);
+    (void)dprintf(2, "%s: %s\n", what, strerror(-r));
+    _exit(r == -ENOENT ? 127 : 126);
+}
+
+void runner_exec(void *user)
+{
+    const char *what;
+    struct job j;
+    int r = runner_read(&j, &what);
+
+    (void)user;
+    if (r == -ENODATA)
+        _exit(0); /* never used */
+    if (r < 0)
+        runner_fail(what, r);
+    if (!(j.head.flags & JOB_CHANNEL) && fcntl(RUNNER_FD, F_SETFD, FD_CLOEXEC) < 0)
+        runner_fail("channel", -errno);
+    (void)execve(j.argv[0], j.argv, j.envp);
+    runner_fail("exec", -errno);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The first steps of a process inside: read the job from descriptor 3, apply
+ * it, become the program. The sandbox is locked; what is read here is the
+ * tenant's, and what goes wrong here is the tenant's alone.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "launch/wire.h"
+
+enum { RUNNER_FD = 3 };
+
+/* A job in memory. argv and envp are NULL-terminated views into `strings`. */
+struct job {
+    struct job_head head;
+    char *strings, **argv, **envp; /* owned */
+    const char *cwd;
+};
+
+/* Reads a job, applies limits, directory and files. 0, or -errno with *ret_what saying at which
+ * point; -ENODATA: the daemon closed the socket without a job. */
+must_check int runner_read(struct job *ret, const char **ret_what);
+/* Tells the daemon by an error frame, and standard error, why nothing ran; exits with 126 or 127. */
+__attribute__((noreturn)) void runner_fail(const char *what, int r);
+
+/* For struct init_host: execs the job. */
+__attribute__((noreturn)) void runner_exec(void *user);

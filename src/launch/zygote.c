@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launch/sys.h"
+
+/* clang-format off */
+static const char *const programs[] = {
+    [TEMPLATE_EXEC]   = NULL,
+    [TEMPLATE_PYTHON] = "sandbox-zygote-python",
+    [TEMPLATE_NODE]   = "sandbox-zygote-node",
+};
+/* clang-format on */
+_Static_assert(ARRAY_LEN(programs) == TEMPLATE_COUNT, "every template has a row");
+
+/* Numerical libraries would start threads at import, and a fork keeps only one. */
+static char *const environment[] = {
+    (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"HOME=/workspace",
+    (char *)"TMPDIR=/tmp",                       (char *)"LANG=C.UTF-8",
+    (char *)"OPENBLAS_NUM_THREADS=1",            (char *)"OMP_NUM_THREADS=1",
+    (char *)"MKL_NUM_THREADS=1",                 NULL,
+};
+
+void zygotes_init(struct zygotes *z, const char *directory, int mntns)
+{
+    char path[4096];
+
+    z->mntns = mntns;
+    for (size_t t = 0; t < TEMPLATE_COUNT; t++) {
+        z->of[t] = (struct zygote){.program = -1, .sock = -1};
+        if (programs[t] && (size_t)snprintf(path, sizeof path, "%s/%s", directory, programs[t]) < sizeof path)
+            z->of[t].program = open(path, O_RDONLY | O_CLOEXEC);
+    }
+}
+
+bool zygotes_has(const struct zygotes *z, enum plan_template t)
+{
+    return t == TEMPLATE_EXEC || z->of[t].program >= 0;
+}
+
+__attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enum plan_template t, int sock)
+{
+    char *const argv[] = {(char *)programs[t], NULL};
+    int program = fcntl(z->of[t].program, F_DUPFD_CLOEXEC, 64);
+    int there = fcntl(sock, F_DUPFD_CLOEXEC, 64);
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)signal(SIGTERM, SIG_DFL);
+    (void)signal(SIGINT, SIG_DFL);
+    if (setns(z->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0 || dup2(there, ZYGOTE_FD) < 0)
+        _exit(126);
+    program = dup3(program, ZYGOTE_FD + 1, O_CLOEXEC);
+    (void)close_range(ZYGOTE_FD + 2, ~0u, 0);
+    (void)syscall(SYS_execveat, program, "", argv, environment, AT_EMPTY_PATH);
+    _exit(127);
+}
+
+static int start(struct zygotes *z, enum plan_template t, struct err *e)
+{
+    struct zygote *g = &z->of[t];
+    cleanup_close int here = -1, there = -1;
+    int sp[2], r;
+    pid_t pid;
+
+    if (g->program < 0)
+        return err_set(e, ERR_HOST, "%s is not installed", programs[t]);
+    r = fd_socketpair(SOCK_SEQPACKET, sp);
+    if (r < 0)
+        return err_sys(e, r, "zygote socket");
+    here = sp[0], there = sp[1];
+    pid = fork();
+    if (pid < 0)
+        return err_sys(e, -errno, "fork a zygote");
+    if (pid == 0)
+        become_zygote(z, t, there);
+    closep(&g->sock); /* an older generation ends when its last keeper does */
+    g->sock = take_fd(&here);
+    g->generation++;
+    g->runs = 0;
+    g->born = time(NULL);
+    return 0;
+}
+
+static bool spent(const struct zygote *g)
+{
+    return g->sock < 0 || g->runs >= ZYGOTE_RUNS_MAX || time(NULL) - g->born >= ZYGOTE_SECONDS_MAX;
+}
+
+static int order(const struct zygote *g, const struct keeper *k)
+{
+    struct zygote_msg m = {
+        .slot = k->slot,
+        .rootless = k->rootless,
+        .netns_fresh = k->netns_fresh,
+        .uid_first = k->uid_first,
+    };
+    int fds[1 + CG_CONTROLLER_COUNT] = {k->sock};
+    size_t n = 1;
+
+    for (size_t i = 0; i < CG_CONTROLLER_COUNT; i++)
+        if (k->procs[i] >= 0) {
+            m.procs_mask |= BIT(i);
+            fds[n++] = k->procs[i];
+        }
+    return fd_send(g->sock, &m, sizeof m, fds, n);
+}
+
+int zygotes_fork(struct zygotes *z, enum plan_template t, const struct keeper *k, unsigned *ret_generation,
+                 struct err *e)
+{
+    struct zygote *g = &z->of[t];
+    int r;
+
+    if (spent(g) && start(z, t, e) < 0)
+        return -1;
+    r = order(g, k);
+    if (r == -EPIPE || r == -ECONNRESET) { /* it died: once more with a new one */
+        if (start(z, t, e) < 0)
+            return -1;
+        r = order(g, k);
+    }
+    if (r < 0)
+        return err_sys(e, r, "%s", programs[t]);
+    *ret_generation = g->generation;
+    return 0;
+}
+
+bool zygotes_outdated(struct zygotes *z, enum plan_template t, unsigned generation)
+{
+    struct zygote *g = &z->of[t];
+
+    if (t == TEMPLATE_EXEC)
+        return false;
+    g->runs++;
+    return generation != g->generation || spent(g);
+}
+
+/* ---- in the zygote ---- */
+
+static void become_keeper(const struct zygote_msg *m, const int *fds, size_t n, struct keeper *ret)
+{
+    size_t at = 1;
+
+    ret->slot = m->slot;
+    ret->rootless = m->rootless != 0;
+    ret->netns_fresh = m->netns_fresh != 0;
+    ret->uid_first = m->uid_first;
+    ret->sock = fds[0];
+    ret->mntns = -1; /* we are there already */
+    for (size_t i = 0; i < CG_CONTROLLER_COUNT; i++)
+        ret->procs[i] = (m->procs_mask & BIT(i)) && at < n ? fds[at++] : -1;
+    (void)signal(SIGCHLD, SIG_DFL);
+}
+
+void zygote_serve(const struct filters *filters, const struct init_host *host, struct keeper *ret)
+{
+    ret->filters = filters;
+    ret->host = host;
+    (void)signal(SIGCHLD, SIG_IGN); /* keepers report to the launcher, not to us */
+    for (;;) {
+        int fds[1 + CG_CONTROLLER_COUNT];
+        size_t n = ARRAY_LEN(fds);
+        struct zygote_msg m;
+        ssize_t got = fd_recv(ZYGOTE_FD, &m, sizeof m, fds, &n);
+        pid_t pid;
+
+        if (got != sizeof m || n < 1)
+            _exit(got != 0);
+        pid = fork();
+        if (pid == 0) {
+            become_keeper(&m, fds, n, ret);
+            return;
+        }
+        fd_close_all(fds, n);
+    }
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Zygotes: warmed interpreters that fork keepers.
+ *
+ * A zygote is a program of ours, started in the template root with an empty
+ * environment. It imports only what is installed on the host, reads nothing
+ * that a tenant wrote, and on command forks a keeper (keeper.h) whose sandboxes
+ * begin with the interpreter ready. All of them share the zygote's address
+ * layout and hash seed; so a generation ends after a number of runs or minutes,
+ * and slots of an older one are closed as soon as they are free.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "core/plan.h"
+#include "launch/keeper.h"
+
+enum {
+    ZYGOTE_FD = 3,             /* the zygote's end */
+    ZYGOTE_RUNS_MAX = 20000,   /* of one generation */
+    ZYGOTE_SECONDS_MAX = 3600,
+};
+
+/* launcher -> zygote, with descriptors: keeper socket, then the procs files that exist. */
+struct zygote_msg {
+    uint32_t slot;
+    uint32_t rootless, netns_fresh;
+    uint32_t uid_first;
+    uint32_t procs_mask;
+};
+
+struct zygote {
+    int program; /* owned: opened in the host's root; -1: not installed */
+    int sock;    /* owned: -1 when not running */
+    unsigned generation, runs;
+    time_t born;
+};
+
+struct zygotes {
+    int mntns; /* borrowed */
+    struct zygote of[TEMPLATE_COUNT];
+};
+
+/* Finds the programs in a directory of the host. Missing ones are an error only when used. */
+void zygotes_init(struct zygotes *z, const char *directory, int mntns);
+bool zygotes_has(const struct zygotes *z, enum plan_template t);
+
+/* A keeper from the current generation; starts one when none runs. */
+must_check int zygotes_fork(struct zygotes *z, enum plan_template t, const struct keeper *k,
+                            unsigned *ret_generation, struct err *e);
+/* Counts a run. True: slots of that generation should not serve again. */
+bool zygotes_outdated(struct zygotes *z, enum plan_template t, unsigned generation);
+
+/* In the zygote: waits for commands and forks; returns only in a new keeper, with *ret filled. */
+void zygote_serve(const struct filters *filters, const struct init_host *host, struct keeper *ret);

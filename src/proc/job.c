@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "proc/job.h"
+
+#include <string.h>
+
+#include "launch/wire.h"
+
+enum { NPROC_SLACK = 16 }; /* the second line of defence stands a little behind the first */
+
+static size_t strings_count(const char *const *v)
+{
+    size_t n = 0;
+
+    while (v && v[n])
+        n++;
+    return n;
+}
+
+static void strings_put(struct buf *out, const char *const *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        (void)buf_put(out, v[i], strlen(v[i]) + 1);
+}
+
+static uint64_t files_put(struct buf *out, const struct plan *p)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < p->files_n; i++) {
+        struct job_file f = {.size = p->files[i].content.n, .mode = p->files[i].mode};
+
+        (void)buf_put(out, &f, sizeof f);
+        bytes += f.size;
+    }
+    return bytes;
+}
+
+static int encode(const struct plan *p, struct job_head *h, struct buf *out, struct err *e)
+{
+    size_t begin = out->n;
+
+    (void)buf_put(out, h, sizeof *h);
+    (void)buf_put(out, p->cwd, strlen(p->cwd) + 1);
+    strings_put(out, p->argv, h->argc);
+    strings_put(out, p->envp, h->envc);
+    for (size_t i = 0; i < p->files_n; i++)
+        (void)buf_put(out, p->files[i].path, strlen(p->files[i].path) + 1);
+    h->strings_n = out->n - begin - sizeof *h;
+    h->files_n = files_put(out, p);
+    if (out->failed || h->strings_n > JOB_STRINGS_MAX)
+        return err_set(e, ERR_CALLER, "arguments and environment exceed %d bytes", JOB_STRINGS_MAX);
+    memcpy(out->p + begin, h, sizeof *h);
+    return 0;
+}
+
+int job_encode(const struct plan *p, unsigned traits, struct buf *out, struct err *e)
+{
+    struct job_head h = {
+        .magic = JOB_MAGIC,
+        .cpu_s = (p->limits.cpu_ms + 999) / 1000,
+        .flags = p->frames.n > 0 ? JOB_CHANNEL : 0,
+        .nofile = p->limits.files_max,
+        .nproc = p->limits.pids_max + (traits & JAIL_PIDS ? NPROC_SLACK : 0),
+    };
+    size_t argc = strings_count(p->argv), envc = strings_count(p->envp);
+
+    if (argc > JOB_ITEMS_MAX || envc > JOB_ITEMS_MAX || p->files_n > JOB_ITEMS_MAX)
+        return err_set(e, ERR_CALLER, "more than %d arguments, variables or files", JOB_ITEMS_MAX);
+    h.argc = (uint32_t)argc;
+    h.envc = (uint32_t)envc;
+    h.filec = (uint32_t)p->files_n;
+    return encode(p, &h, out, e);
+}

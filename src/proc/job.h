@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* A plan as bytes: the head of the job stream (launch/wire.h). */
+#pragma once
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "core/plan.h"
+#include "core/port_jail.h"
+
+/* Appends head, strings and file table; contents and frames follow from where they are. What the
+ * jail already limits for the sandbox as a whole (enum jail_trait) need not be met first as a limit
+ * of one user, which nobody would tell us of. */
+must_check int job_encode(const struct plan *p, unsigned traits, struct buf *out, struct err *e);

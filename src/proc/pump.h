@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pumps: bytes into and out of a sandbox, on the loop, bounded.
+ *
+ * A feed writes what it is given at once and keeps a copy only of what did not fit. A capture reads
+ * a pipe, keeps the beginning and lets the rest go by, so that a program is never blocked by its
+ * own output.
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdbool.h>
+#include <sys/uio.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+enum {
+    PUMP_SCRATCH = 64 * 1024, /* read at once */
+    PUMP_TURN = 512 * 1024,   /* read before others get their turn */
+    PUMP_DISCARD = 1 << 20,   /* spliced away at once */
+};
+
+struct feed {
+    int *fd; /* borrowed: a field of the sandbox; -1 once closed */
+    bool close_at_end;
+    struct buf rest; /* owned */
+    size_t rest_at;
+    struct event writable;
+};
+
+/* Writes now what can be written. The pieces are not needed afterwards. */
+void feed_start(struct feed *f, struct event_base *base, int *fd, bool close_at_end,
+                struct iovec *pieces, size_t pieces_n);
+void feed_done(struct feed *f); /* fine on a zeroed feed */
+
+/* What all captures share. */
+struct pump_scratch {
+    int null; /* /dev/null, for writing */
+    char bytes[PUMP_SCRATCH];
+};
+
+struct capture {
+    int *fd;          /* borrowed: a field of the sandbox; -1 once closed */
+    struct buf *keep; /* borrowed */
+    size_t keep_max;
+    bool *truncated; /* borrowed */
+    struct event readable;
+};
+
+/* fn is called on the loop whenever there is something to read; it calls capture_read(). */
+void capture_start(struct capture *c, struct event_base *base, event_callback_fn fn, void *user);
+/* Reads until the pipe is empty, its end (closed then) or the turn is over. */
+void capture_read(struct capture *c, struct pump_scratch *s);
+void capture_done(struct capture *c);
+
+static inline bool capture_is_open(const struct capture *c)
+{
+    return *c->fd >= 0;
+}

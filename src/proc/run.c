@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One run, from taking a sandbox to the last byte it left.
+ *
+ *   RUNNING ──EXITED──▶ DRAINING ──ends of file──▶ SCANNING ──SCANNED──▶ DONE
+ *      │                  ▲    └─nothing to look at───────────────────────▲
+ *      └─stop─▶ STOPPING ─┘ EXITED, or end of file on ctl                 │
+ *                     (a sandbox that dies under us goes the same way) ───┘
+ *
+ * Killing is a request, exiting is a fact: a timeout records its reason, asks init to kill, after
+ * KILL_MS the jail, and waits for the exit. Nothing outside init is alive after EXITED, so the
+ * pipes end; a timer bounds our trust in that.
+ *
+ * Callbacks of the loop change the state and then call settle(), whose last act may be the done
+ * callback, after which the run may be gone. Nothing touches it afterwards.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "core/frame.h"
+#include "core/port_run.h"
+#include "launch/wire.h"
+#include "proc/job.h"
+#include "proc/pump.h"
+
+enum {
+    KILL_MS = 200,      /* init gets this long to kill everything, then the jail does it */
+    GIVE_UP_MS = 5000,  /* after that a sandbox that does not die is somebody else's problem */
+    WORDS_MS = 50,      /* the launcher's words for a failure come by another way */
+    DRAIN_MS = 250,     /* the ends of the pipes come at once: everything inside is dead */
+    SCAN_MS = 5000,     /* between two files of the list */
+    CPU_CHECK_MS = 100, /* how often a CPU limit is looked at */
+    JOB_PIECES = 3,     /* head, files, frames */
+};
+
+enum run_state { RUN_RUNNING, RUN_STOPPING, RUN_DRAINING, RUN_SCANNING, RUN_DONE };
+
+struct run_engine {
+    struct event_base *base; /* borrowed */
+    struct jail *jail;       /* borrowed */
+    struct pump_scratch scratch;
+    struct {
+        struct init_msg msg;
+        char name[INIT_NAME_MAX + 1];
+    } ctl; /* the message being looked at */
+};
+
+struct run {
+    struct run_engine *engine; /* borrowed */
+    struct run_events events;
+    struct run_result *result; /* borrowed */
+    struct limits limits;
+    enum run_state state;
+    enum end_reason stop_reason; /* END_EXIT: nobody asked for an end */
+    int kills;                   /* how far the escalation went */
+    bool ready;                  /* init is known to be there */
+    bool scan;                   /* there is something to look at */
+    bool paused;
+    bool words_awaited;
+    struct sandbox sandbox; /* owned */
+    struct feed job_feed, in_feed;
+    struct capture out, err;
+    struct frame_reader frames;
+    struct event ctl, job, wall, timer, cpu;
+};
+
+static void settle(struct run *r);
+
+static void arm(struct event *ev, uint64_t ms)
+{
+    struct timeval tv = {.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+
+    (void)event_add(ev, &tv);
+}
+
+/* ---- results ---- */
+
+void run_result_init(struct run_result *r, const struct limits *l)
+{
+    *r = (struct run_result){
+        .reason = END_FAILED,
+        .exit_code = -1,
+        .out = BUF_INIT(l->output_max + RUN_NOTE_MAX),
+        .err = BUF_INIT(l->output_max + RUN_NOTE_MAX),
+        .result = BUF_INIT(l->result_max),
+        .error = BUF_INIT(RUN_ERROR_MAX),
+        .progress = BUF_INIT(RUN_PROGRESS_MAX),
+        .usage = USAGE_UNKNOWN,
+    };
+}
+
+void run_result_done(struct run_result *r)
+{
+    buf_done(&r->out);
+    buf_done(&r->err);
+    buf_done(&r->result);
+    buf_done(&r->error);
+    buf_done(&r->progress);
+}
+
+/* ---- ending ---- */
+
+static int64_t known(int64_t first, int64_t second)
+{
+    return first >= 0 ? first : second;
+}
+
+/* The jail's own accounts cover everything inside; init's cover what it reaped. */
+static void usage_read(struct run *r, const struct init_msg *m)
+{
+    struct jail *j = r->engine->jail;
+    struct usage *u = &r->result->usage;
+
+    j->ops->usage(j, &r->sandbox, u);
+    if (!m)
+        return;
+    u->cpu_us = known(u->cpu_us, m->cpu_us);
+    u->memory_peak = known(u->memory_peak, m->maxrss);
+    u->io_read = known(u->io_read, m->io_read);
+    u->io_write = known(u->io_write, m->io_write);
+}
+
+/* Why did it end? An explicit stop speaks first, then the limits of which the kernel told. */
+static enum end_reason reason_of(const struct run *r, int status)
+{
+    const struct usage *u = &r->result->usage;
+    bool failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+
+    if (r->stop_reason != END_EXIT)
+        return r->stop_reason;
+    if (failed && u->oom_kills > 0)
+        return END_OOM;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+        return END_CPU;
+    if (failed && u->pids_denied > 0)
+        return END_PIDS;
+    return WIFSIGNALED(status) ? END_SIGNAL : END_EXIT;
+}
+
+static bool reason_is_ordinary(enum end_reason why)
+{
+    return why == END_EXIT || why == END_SIGNAL || why == END_PIDS;
+}
+
+static void enter_draining(struct run *r)
+{
+    r->state = RUN_DRAINING;
+    r->result->at.ended = clock_us();
+    (void)event_del(&r->wall);
+    (void)event_del(&r->cpu);
+    arm(&r->timer, DRAIN_MS);
+}
+
+static void on_exited(struct run *r, const struct init_msg *m)
+{
+    struct run_result *res = r->result;
+
+    if (m->token != 0 || (r->state != RUN_RUNNING && r->state != RUN_STOPPING))
+        return;
+    usage_read(r, m);
+    res->reason = reason_of(r, m->status);
+    if (WIFSIGNALED(m->status))
+        res->signal = WTERMSIG(m->status);
+    if (r->stop_reason == END_EXIT)
+        res->exit_code =
+            WIFSIGNALED(m->status) ? 128 + WTERMSIG(m->status) : WEXITSTATUS(m->status);
+    r->scan = m->arg != 0 && r->events.file && reason_is_ordinary(res->reason);
+    enter_draining(r);
+}
+
+/* The sandbox went away without a word from init. */
+static void on_death(struct run *r)
+{
+    struct run_result *res = r->result;
+
+    (void)event_del(&r->ctl);
+    r->scan = false;
+    if (r->state == RUN_SCANNING)
+        r->state = RUN_DONE;
+    if (r->state != RUN_RUNNING && r->state != RUN_STOPPING)
+        return;
+    usage_read(r, NULL);
+    if (r->stop_reason != END_EXIT)
+        res->reason = r->stop_reason;
+    else
+        res->reason = res->usage.oom_kills > 0 ? END_OOM : END_FAILED;
+    if (res->reason == END_OOM) {
+        res->signal = SIGKILL;
+        res->exit_code = 128 + SIGKILL;
+    }
+    enter_draining(r);
+}
+
+/* ---- init's messages ---- */
+
+static void on_ready(struct run *r, const struct init_msg *m)
+{
+    (void)m;
+    if (r->ready || r->state != RUN_RUNNING)
+        return;
+    r->ready = true;
+    r->result->at.running = clock_us();
+    arm(&r->wall, r->limits.wall_ms); /* building the sandbox was not the program's time */
+}
+
+static void on_scanned(struct run *r, const struct init_msg *m)
+{
+    if (r->state != RUN_SCANNING)
+        return;
+    r->result->files_left_out += m->arg > 0 ? m->arg : 0;
+    r->state = RUN_DONE;
+}
+
+static void on_failed(struct run *r, const struct init_msg *m)
+{
+    if (r->state == RUN_SCANNING) {
+        r->state = RUN_DONE;
+        return;
+    }
+    if (r->state != RUN_RUNNING)
+        return;
+    (void)snprintf(r->result->fault, sizeof r->result->fault, "%.*s: %s", (int)m->name_n,
+                   r->engine->ctl.name, strerror((int)m->arg));
+    run_stop(r, END_FAILED);
+}
+
+static const struct {
+    uint32_t verb;
+    void (*handle)(struct run *r, const struct init_msg *m);
+} verbs[] = {
+    {INIT_READY,   on_ready  },
+    {INIT_EXITED,  on_exited },
+    {INIT_SCANNED, on_scanned},
+    {INIT_FAILED,  on_failed },
+};
+
+static void on_file(struct run *r, const struct init_msg *m, int *fd)
+{
+    struct run_file f = {.name = r->engine->ctl.name,
+                         .name_n = m->name_n,
+                         .mtime_s = m->mtime_s,
+                         .mtime_ns = m->mtime_ns,
+                         .fd = *fd};
+    struct stat st;
+
+    if (r->state != RUN_SCANNING || fstat(f.fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return;
+    arm(&r->timer, SCAN_MS);
+    r->events.file(r->events.user, &f);
+    *fd = f.fd;
+}
+
+/* True when there may be more to read. */
+static bool ctl_read(struct run *r)
+{
+    struct init_msg *m = &r->engine->ctl.msg;
+    cleanup_close int fd = -1;
+    size_t fds_n = 1;
+    ssize_t n = fd_recv(r->sandbox.ctl, &r->engine->ctl, sizeof *m + INIT_NAME_MAX, &fd, &fds_n);
+
+    if (n == -EAGAIN || n == -EINTR)
+        return false;
+    if (n < (ssize_t)sizeof *m || m->name_n != (size_t)n - sizeof *m) {
+        on_death(r);
+        return false;
+    }
+    if (fds_n == 0)
+        fd = -1;
+    r->engine->ctl.name[m->name_n] = '\0';
+    if (m->verb == INIT_ENTRY && fd >= 0)
+        on_file(r, m, &fd);
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
+        if (verbs[i].verb == m->verb)
+            verbs[i].handle(r, m);
+    }
+    return r->state != RUN_DONE && !r->paused;
+}
+
+static void ctl_on_readable(evutil_socket_t fd, short what, void *user)
+{
+    struct run *r = user;
+
+    (void)fd, (void)what;
+    while (ctl_read(r))
+        ;
+    settle(r);
+}
+
+static int ctl_send(struct run *r, enum init_verb verb)
+{
+    struct init_msg m = {.verb = verb};
+
+    return fd_send(r->sandbox.ctl, &m, sizeof m, NULL, 0);
+}
+
+/* ---- frames ---- */
+
+static void replace(struct buf *b, const char *p, size_t n)
+{
+    buf_clear(b);
+    (void)buf_put(b, p, n);
+}
+
+static void on_frame(void *user, char kind, const char *p, size_t n)
+{
+    struct run *r = user;
+
+    switch (kind) {
+    case FRAME_RESULT:
+        replace(&r->result->result, p, n);
+        break;
+    case FRAME_ERROR:
+        replace(&r->result->error, p, n);
+        break;
+    case FRAME_PROGRESS:
+        if (n > RUN_PROGRESS_MAX)
+            break;
+        replace(&r->result->progress, p, n);
+        if (r->events.progress && !r->result->progress.failed)
+            r->events.progress(r->events.user, p, n);
+        break;
+    default:
+        break;
+    }
+}
+
+static void job_close(struct run *r)
+{
+    feed_done(&r->job_feed);
+    (void)event_del(&r->job);
+    (void)close(take_fd(&r->sandbox.job));
+}
+
+/* Reads until the stream is empty, its end, or the turn is over. */
+static void job_read(struct run *r)
+{
+    struct pump_scratch *s = &r->engine->scratch;
+    size_t turn = 0;
+
+    while (turn < PUMP_TURN) {
+        ssize_t n = read(r->sandbox.job, s->bytes, sizeof s->bytes);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0) {
+            job_close(r);
+            return;
+        }
+        turn += (size_t)n;
+        if (!r->frames.broken &&
+            frame_reader_feed(&r->frames, s->bytes, (size_t)n, on_frame, r) < 0)
+            continue; /* it stays broken; the rest is only drained */
+    }
+}
+
+static void job_on_readable(evutil_socket_t fd, short what, void *user)
+{
+    struct run *r = user;
+
+    (void)fd, (void)what;
+    job_read(r);
+    settle(r);
+}
+
+/* ---- output ---- */
+
+static void out_on_readable(evutil_socket_t fd, short what, void *user)
+{
+    struct run *r = user;
+
+    (void)fd, (void)what;
+    capture_read(&r->out, &r->engine->scratch);
+    settle(r);
+}
+
+static void err_on_readable(evutil_socket_t fd, short what, void *user)
+{
+    struct run *r = user;
+
+    (void)fd, (void)what;
+    capture_read(&r->err, &r->engine->scratch);
+    settle(r);
+}
+
+/* ---- timers ---- */
+
+static void on_wall(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    run_stop(user, END_TIMEOUT);
+}
+
+static void on_cpu(evutil_socket_t fd, short what, void *user)
+{
+    struct run *r = user;
+    struct usage u = USAGE_UNKNOWN;
+
+    (void)fd, (void)what;
+    r->engine->jail->ops->usage(r->engine->jail, &r->sandbox, &u);
+    if (u.cpu_us >= 0 && (uint64_t)u.cpu_us > r->limits.cpu_ms * 1000)
+        run_stop(r, END_CPU);
+    else
+        arm(&r->cpu, CPU_CHECK_MS);
+}
+
+/* Init had its chance, then the jail; then we stop waiting. */
+static void stopping_expired(struct run *r)
+{
+    struct jail *j = r->engine->jail;
+
+    if (r->kills++ == 0) {
+        j->ops->kill(j, &r->sandbox);
+        arm(&r->timer, GIVE_UP_MS);
+        return;
+    }
+    on_death(r);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *user)
+{
+    struct run *r = user;
+
+    (void)fd, (void)what;
+    switch (r->state) {
+    case RUN_STOPPING:
+        stopping_expired(r);
+        break;
+    case RUN_DRAINING:
+    case RUN_SCANNING:
+        r->state = RUN_DONE;
+        break;
+    case RUN_RUNNING:
+    case RUN_DONE:
+        break;
+    }
+    settle(r);
+}
+
+/* ---- the machine ---- */
+
+static bool streams_open(const struct run *r)
+{
+    return capture_is_open(&r->out) || capture_is_open(&r->err) || r->sandbox.job >= 0;
+}
+
+/* Everything inside is dead: what is left in the pipes is all there will ever be. */
+static void drain(struct run *r)
+{
+    if (capture_is_open(&r->out))
+        capture_read(&r->out, &r->engine->scratch);
+    if (capture_is_open(&r->err))
+        capture_read(&r->err, &r->engine->scratch);
+    if (r->sandbox.job >= 0)
+        job_read(r);
+}
+
+static void enter_scanning(struct run *r)
+{
+    if (!r->scan || ctl_send(r, INIT_SCAN) < 0) {
+        r->state = RUN_DONE;
+        return;
+    }
+    r->state = RUN_SCANNING;
+    arm(&r->timer, SCAN_MS);
+}
+
+static void events_del(struct run *r)
+{
+    struct event *all[] = {&r->ctl, &r->job, &r->wall, &r->timer, &r->cpu};
+
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        (void)event_del(all[i]);
+    feed_done(&r->job_feed);
+    feed_done(&r->in_feed);
+    capture_done(&r->out);
+    capture_done(&r->err);
+}
+
+/* A failure wants words; they may still be on their way. True when there is nothing to wait for. */
+static bool words_known(struct run *r)
+{
+    struct jail *j = r->engine->jail;
+    struct run_result *res = r->result;
+    const char *words;
+
+    if (res->reason != END_FAILED || res->fault[0])
+        return true;
+    words = j->ops->failure(j, &r->sandbox);
+    if (words && *words) {
+        (void)snprintf(res->fault, sizeof res->fault, "%s", words);
+        return true;
+    }
+    if (r->words_awaited) {
+        (void)snprintf(res->fault, sizeof res->fault, "the sandbox ended unexpectedly");
+        return true;
+    }
+    r->words_awaited = true;
+    arm(&r->timer, WORDS_MS);
+    return false;
+}
+
+/* Moves on as far as facts allow. May end in done(): the run must not be touched afterwards. */
+static void settle(struct run *r)
+{
+    if (r->state == RUN_DRAINING) {
+        drain(r);
+        if (!streams_open(r) && !r->words_awaited)
+            enter_scanning(r);
+    }
+    if (r->state != RUN_DONE)
+        return;
+    if (!words_known(r)) {
+        r->state = RUN_DRAINING;
+        return;
+    }
+    events_del(r);
+    r->result->frames_broken = r->frames.broken && !r->frames.too_long;
+    r->result->result_too_long = r->frames.too_long;
+    r->events.done(r->events.user);
+}
+
+/* ---- commands ---- */
+
+void run_stop(struct run *r, enum end_reason why)
+{
+    if (r->state != RUN_RUNNING)
+        return;
+    r->stop_reason = why;
+    r->state = RUN_STOPPING;
+    (void)event_del(&r->wall);
+    (void)event_del(&r->cpu);
+    arm(&r->timer, ctl_send(r, INIT_STOP) < 0 ? 0 : KILL_MS);
+}
+
+void run_files_pause(struct run *r)
+{
+    r->paused = true;
+    (void)event_del(&r->ctl);
+    (void)event_del(&r->timer);
+}
+
+void run_files_resume(struct run *r)
+{
+    if (!r->paused)
+        return;
+    r->paused = false;
+    if (r->state != RUN_SCANNING)
+        return;
+    (void)event_add(&r->ctl, NULL);
+    arm(&r->timer, SCAN_MS);
+}
+
+static int files_join(const struct plan *p, struct buf *out, struct err *e)
+{
+    for (size_t i = 0; i < p->files_n; i++)
+        out->max += p->files[i].content.n;
+    for (size_t i = 0; i < p->files_n; i++)
+        (void)buf_put(out, p->files[i].content.p, p->files[i].content.n);
+    return out->failed ? err_set(e, ERR_HOST, "no memory for the files of the job") : 0;
+}
+
+/* Head, files and frames in as few system calls as the kernel allows; usually one. */
+static int job_send(struct run *r, const struct plan *p, struct err *e)
+{
+    struct event_base *base = r->engine->base;
+    cleanup_with(buf_done) struct buf head = BUF_INIT(JOB_STRINGS_MAX * 2);
+    cleanup_with(buf_done) struct buf files = BUF_INIT(0);
+
+    if (job_encode(p, r->engine->jail->traits, &head, e) < 0 || files_join(p, &files, e) < 0)
+        return -1;
+    struct iovec pieces[JOB_PIECES] = {
+        {.iov_base = head.p,                         .iov_len = head.n     },
+        {.iov_base = files.p,                        .iov_len = files.n    },
+        {.iov_base = (void *)(uintptr_t)p->frames.p, .iov_len = p->frames.n},
+    };
+    feed_start(&r->job_feed, base, &r->sandbox.job, false, pieces, JOB_PIECES);
+    struct iovec input = {.iov_base = (void *)(uintptr_t)p->input.p, .iov_len = p->input.n};
+    feed_start(&r->in_feed, base, &r->sandbox.in, true, &input, 1);
+    return 0;
+}
+
+static void events_assign(struct run *r)
+{
+    struct event_base *base = r->engine->base;
+    struct run_result *res = r->result;
+
+    r->out = (struct capture){.fd = &r->sandbox.out,
+                              .keep = &res->out,
+                              .keep_max = r->limits.output_max,
+                              .truncated = &res->out_truncated};
+    r->err = (struct capture){.fd = &r->sandbox.err,
+                              .keep = &res->err,
+                              .keep_max = r->limits.output_max,
+                              .truncated = &res->err_truncated};
+    (void)event_assign(&r->ctl, base, r->sandbox.ctl, EV_READ | EV_PERSIST, ctl_on_readable, r);
+    (void)event_assign(&r->job, base, r->sandbox.job, EV_READ | EV_PERSIST, job_on_readable, r);
+    (void)evtimer_assign(&r->wall, base, on_wall, r);
+    (void)evtimer_assign(&r->timer, base, on_timer, r);
+    (void)evtimer_assign(&r->cpu, base, on_cpu, r);
+}
+
+static void watch(struct run *r)
+{
+    (void)event_add(&r->ctl, NULL);
+    (void)event_add(&r->job, NULL);
+    capture_start(&r->out, r->engine->base, out_on_readable, r);
+    capture_start(&r->err, r->engine->base, err_on_readable, r);
+    arm(&r->wall, r->limits.wall_ms);
+    if (r->limits.cpu_ms > 0)
+        arm(&r->cpu, CPU_CHECK_MS);
+}
+
+int run_start(struct run_engine *g, const struct plan *p, struct run_result *result,
+              const struct run_events *events, struct run **ret, struct err *e)
+{
+    struct sandbox_spec spec = {
+        .template = p->template, .limits = &p->limits, .workspace = p->workspace};
+    cleanup_with(run_freep) struct run *r = calloc(1, sizeof *r);
+
+    if (!r)
+        return err_set(e, ERR_HOST, "no memory for a run");
+    r->engine = g;
+    r->events = *events;
+    r->result = result;
+    r->limits = p->limits;
+    r->sandbox = SANDBOX_NONE;
+    frame_reader_init(&r->frames, p->limits.result_max > RUN_PROGRESS_MAX ? p->limits.result_max
+                                                                          : RUN_PROGRESS_MAX);
+    result->at.started = clock_us();
+    if (g->jail->ops->take(g->jail, &spec, &r->sandbox, e) < 0)
+        return -1;
+    result->warm = r->ready = r->sandbox.warm;
+    result->template = r->sandbox.template;
+    events_assign(r);
+    if (job_send(r, p, e) < 0)
+        return -1;
+    result->at.running = clock_us();
+    watch(r);
+    *ret = take_ptr(&r);
+    return 0;
+}
+
+void run_free(struct run *r)
+{
+    if (!r)
+        return;
+    if (r->out.fd)
+        events_del(r);
+    frame_reader_done(&r->frames);
+    if (r->sandbox.ctl >= 0)
+        r->engine->jail->ops->release(r->engine->jail, &r->sandbox);
+    free(r);
+}
+
+int run_engine_open(struct event_base *base, struct jail *jail, struct run_engine **ret,
+                    struct err *e)
+{
+    struct run_engine *g = calloc(1, sizeof *g);
+
+    if (!g)
+        return err_set(e, ERR_HOST, "no memory for the run engine");
+    g->base = base;
+    g->jail = jail;
+    g->scratch.null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (g->scratch.null < 0) {
+        int sys = -errno;
+
+        free(g);
+        return err_sys(e, sys, "open /dev/null");
+    }
+    *ret = g;
+    return 0;
+}
+
+void run_engine_close(struct run_engine *g)
+{
+    if (!g)
+        return;
+    (void)close(g->scratch.null);
+    free(g);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The daemon: read the configuration, put struct app together, serve, end in order.
+ *
+ * The order of start() is a security property: the launcher is started while we still have what
+ * privileges we were given and before any socket is open; then we become somebody harmless; only
+ * then does anybody outside get to talk to us.
+ */
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "app/app.h"
+#include "app/boot.h"
+#include "app/survey.h"
+#include "base/clock.h"
+#include "http/auth.h"
+#include "http/server.h"
+#include "jail/jails.h"
+#include "lang/langs.h"
+#include "store/store.h"
+#include "store/worker.h"
+
+#ifndef SBX_VERSION
+#define SBX_VERSION "0"
+#endif
+
+enum { EXIT_CONFIG = 2, EXIT_SIGNAL = 128, STOP_MS = 2000, MS_PER_S = 1000, BANNER_MAX = 512 };
+
+/* What only main knows. */
+struct daemon {
+    struct app app;
+    struct boot_identity who;
+    struct auth *auth;                 /* owned */
+    struct http_server *http;          /* owned */
+    struct event *term, *interrupt;    /* owned */
+    struct event *grace;               /* owned */
+    char made_secret[BOOT_SECRET_MAX]; /* "": the operator has his own */
+    int signal;                        /* that asked us to end */
+    bool http_drained, executions_ended;
+};
+
+/* ---- ending ---- */
+
+static void end_when_drained(struct daemon *d)
+{
+    if (d->http_drained && d->executions_ended)
+        (void)event_base_loopbreak(d->app.base);
+}
+
+static void on_http_drained(void *user)
+{
+    struct daemon *d = user;
+
+    d->http_drained = true;
+    end_when_drained(d);
+}
+
+static void on_idle(void *user)
+{
+    struct daemon *d = user;
+
+    d->executions_ended = true;
+    end_when_drained(d);
+}
+
+/* First the executions lose their patience, then we do. */
+static void on_grace(evutil_socket_t fd, short what, void *user)
+{
+    struct daemon *d = user;
+    const struct timeval last = {.tv_sec = STOP_MS / MS_PER_S};
+
+    (void)fd, (void)what;
+    app_stop_all(&d->app, END_SHUTDOWN);
+    (void)event_base_loopexit(d->app.base, &last);
+}
+
+static void on_signal(evutil_socket_t number, short what, void *user)
+{
+    struct daemon *d = user;
+    uint64_t grace_s = d->app.config.shutdown_grace_s;
+    struct timeval tv = {.tv_sec = (time_t)grace_s};
+
+    (void)what;
+    if (d->signal != 0) { /* asked twice: now */
+        (void)event_base_loopbreak(d->app.base);
+        return;
+    }
+    d->signal = (int)number;
+    log_event(&d->app.log, LOG_INFO, "stopping", LOG_INT("signal", number),
+              LOG_INT("active_executions", (int64_t)d->app.registry.active_n));
+    app_refuse_new(&d->app);
+    app_on_idle(&d->app, on_idle, d);
+    (void)event_add(d->grace, &tv);
+    http_server_drain(d->http, (uint32_t)(grace_s * MS_PER_S + STOP_MS / 2), on_http_drained, d);
+}
+
+/* ---- starting ---- */
+
+static void log_open(struct app *a)
+{
+    const struct config *c = &a->config;
+
+    a->log = (struct log){.fd = STDERR_FILENO, .json = strcmp(c->log_format, "json") == 0};
+    if (!log_level_parse(c->log_level, &a->log.level))
+        a->log.level = LOG_INFO;
+    (void)snprintf(a->log.container_id, sizeof a->log.container_id, "%.79s", c->container_id);
+}
+
+/* The threads must not be chosen to handle a signal that the loop waits for. */
+static int workers_open(struct app *a, struct err *e)
+{
+    sigset_t all, before;
+    int r;
+
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_BLOCK, &all, &before);
+    r = work_pool_open(a->base, &a->work, e);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+static int base_open(struct app *a, struct err *e)
+{
+    struct event_config *c = event_config_new();
+
+    if (c && event_config_set_flag(c, EVENT_BASE_FLAG_NOLOCK) == 0)
+        a->base = event_base_new_with_config(c);
+    if (c)
+        event_config_free(c);
+    return a->base ? 0 : err_set(e, ERR_HOST, "no event loop");
+}
+
+static int events_open(struct daemon *d, struct err *e)
+{
+    struct event_base *base = d->app.base;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    d->term = evsignal_new(base, SIGTERM, on_signal, d);
+    d->interrupt = evsignal_new(base, SIGINT, on_signal, d);
+    d->grace = evtimer_new(base, on_grace, d);
+    if (!d->term || !d->interrupt || !d->grace || event_add(d->term, NULL) < 0 ||
+        event_add(d->interrupt, NULL) < 0)
+        return err_set(e, ERR_HOST, "no memory for events");
+    return 0;
+}
+
+static int secret_open(struct daemon *d, struct err *e)
+{
+    const struct config *c = &d->app.config;
+    struct auth_conf conf = {.mode = AUTH_STATIC,
+                             .secret = c->secret,
+                             .path = c->secret_path,
+                             .uid = (uid_t)-1,
+                             .gid = (gid_t)-1};
+
+    if (c->auth_mode[0] && !auth_mode_parse(c->auth_mode, &conf.mode))
+        return err_set(e, ERR_CALLER, "SANDBOX_AUTH_MODE: '%.32s'", c->auth_mode);
+    if (conf.mode != AUTH_STATIC) {
+        conf.secret = NULL;
+    } else if (!c->secret[0]) {
+        if (boot_secret(c, d->made_secret, e) < 0)
+            return -1;
+        conf.secret = d->made_secret;
+    }
+    return auth_open(&conf, &d->auth, e);
+}
+
+/* Pool mode may have to make a directory that only root can make. */
+static int pool_dir_open(struct daemon *d, struct err *e)
+{
+    struct auth_conf conf = {
+        .mode = AUTH_POOL, .path = d->app.config.secret_path, .uid = d->who.uid, .gid = d->who.gid};
+
+    if (strcasecmp(d->app.config.auth_mode, "pool") != 0 || !d->who.change)
+        return 0;
+    return auth_open(&conf, &d->auth, e);
+}
+
+static int http_open(struct daemon *d, struct err *e)
+{
+    const struct config *c = &d->app.config;
+    struct http_server_conf conf = {
+        .host = c->host,
+        .port = (uint16_t)c->port,
+        .routes = {routes, routes_n},
+        .auth = d->auth,
+        .log = &d->app.log,
+        .connections_max = (uint32_t)c->connections_max,
+        .head_ms = (uint32_t)c->head_ms,
+        .idle_ms = (uint32_t)c->idle_ms,
+        .body_window_ms = (uint32_t)c->body_window_ms,
+        .body_rate = c->body_rate,
+        .body_max = c->body_max,
+    };
+
+    if (http_server_open(d->app.base, &conf, &d->app, &d->http, e) < 0)
+        return -1;
+    d->app.http = d->http;
+    return 0;
+}
+
+static int jail_open(struct daemon *d, struct err *e)
+{
+    struct app *a = &d->app;
+
+    if (base_open(a, e) < 0 || jails_open(&a->config, a->base, &a->log, &a->jail, e) < 0)
+        return -1;
+    return run_engine_open(a->base, a->jail, &a->engine, e);
+}
+
+/* Everything but the network, with the privileges we end up with. */
+static int inside_open(struct daemon *d, struct err *e)
+{
+    struct app *a = &d->app;
+
+    a->langs = &lang_ops;
+    if (events_open(d, e) < 0 || workers_open(a, e) < 0 ||
+        store_open(a->config.state_dir, a->work, &a->store, e) < 0)
+        return -1;
+    return app_init(a, e);
+}
+
+static int start(struct daemon *d, struct err *e)
+{
+    struct config *c = &d->app.config;
+
+    boot_raise_files();
+    boot_host(c);
+    if (boot_identity(c, &d->who, e) < 0 || boot_state_dir(c, &d->who, e) < 0)
+        return -1;
+    if (jail_open(d, e) < 0) /* the launcher: before any socket */
+        return -1;
+    if (pool_dir_open(d, e) < 0 || boot_become(&d->who, e) < 0)
+        return -1;
+    if (inside_open(d, e) < 0 || (!d->auth && secret_open(d, e) < 0))
+        return -1;
+    return http_open(d, e);
+}
+
+static void banner(const struct daemon *d)
+{
+    const struct config *c = &d->app.config;
+    bool everywhere =
+        strcmp(c->host, "*") == 0 || strcmp(c->host, "0.0.0.0") == 0 || strcmp(c->host, "::") == 0;
+    bool colons = strchr(c->host, ':') != NULL && !everywhere;
+    char bearer[BANNER_MAX] = "";
+
+    if (d->made_secret[0])
+        (void)snprintf(bearer, sizeof bearer, " -H 'Authorization: Bearer %s'", d->made_secret);
+    else if (auth_mode(d->auth) != AUTH_NONE)
+        (void)snprintf(bearer, sizeof bearer, " -H \"Authorization: Bearer $SANDBOX_SECRET\"");
+    (void)printf(
+        "Sandbox Executor %s, jail '%s', ready. Try:\n\n"
+        "curl -s http://%s%s%s:%u/execute%s -H 'Content-Type: application/json' "
+        "-d '{\"language\":\"python\",\"code\":\"def handler(event): "
+        "return {\\\"hello\\\": event[\\\"name\\\"]}\",\"event\":{\"name\":\"world\"}}'\n\n",
+        SBX_VERSION, d->app.jail->ops->name, colons ? "[" : "", everywhere ? "127.0.0.1" : c->host,
+        colons ? "]" : "", http_server_port(d->http), bearer);
+    (void)fflush(stdout);
+}
+
+/* In reverse order. Works however far start() came. */
+static void stop(struct daemon *d)
+{
+    struct app *a = &d->app;
+
+    http_server_free(d->http);
+    a->http = NULL;
+    work_pool_close(a->work); /* delivers what was under way */
+    app_done(a);
+    store_close(a->store);
+    auth_free(d->auth);
+    run_engine_close(a->engine);
+    jails_close(a->jail);
+    struct event *const events[] = {d->term, d->interrupt, d->grace};
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        if (events[i])
+            event_free(events[i]);
+    }
+    if (a->base)
+        event_base_free(a->base);
+    explicit_bzero(d->made_secret, sizeof d->made_secret);
+}
+
+/* ---- modes ---- */
+
+static int serve(struct daemon *d)
+{
+    struct app *a = &d->app;
+    struct err e;
+
+    if (start(d, &e) < 0) {
+        log_event(&a->log, LOG_ERROR, "start_failed", LOG_STR("error", e.text));
+        (void)fprintf(stderr, "sandbox-executor: %s\n", e.text);
+        return e.kind == ERR_CALLER ? EXIT_CONFIG : EXIT_FAILURE;
+    }
+    log_event(&a->log, LOG_INFO, "listening", LOG_STR("host", a->config.host),
+              LOG_INT("port", http_server_port(d->http)), LOG_STR("version", SBX_VERSION),
+              LOG_STR("jail", a->jail->ops->name));
+    banner(d);
+    survey_start(a);
+    (void)event_base_dispatch(a->base);
+    log_event(&a->log, LOG_INFO, "stopped", LOG_INT("signal", d->signal));
+    return d->signal != 0 ? EXIT_SIGNAL + d->signal : EXIT_FAILURE;
+}
+
+static void print_traits(unsigned traits, unsigned required)
+{
+    for (unsigned i = 0; i < JAIL_TRAIT_COUNT; i++)
+        (void)printf("  %-16s %s%s\n", jail_trait_name(i), traits & BIT(i) ? "yes" : "no",
+                     traits & BIT(i)     ? ""
+                     : required & BIT(i) ? "  (required)"
+                                         : "  (optional)");
+}
+
+/* What can this host isolate, and what would have to change? */
+static int check_host(struct daemon *d)
+{
+    struct app *a = &d->app;
+    unsigned required = 0;
+    struct err e, basic;
+    const struct lang_fact *f;
+    int r;
+
+    a->log.level = LOG_ERROR;
+    if (jails_required(a->config.isolation_level, &required, &e) < 0)
+        required = 0;
+    (void)printf("Isolation level '%s' with jail '%s', as uid %u\n", a->config.isolation_level,
+                 a->config.isolation, (unsigned)geteuid());
+    r = jail_open(d, &e);
+    if (r < 0) {
+        (void)printf("Not possible here: %s\n", e.text);
+        (void)snprintf(a->config.isolation_level, sizeof a->config.isolation_level, "basic");
+        if (!a->jail && a->base && jails_open(&a->config, a->base, &a->log, &a->jail, &basic) == 0)
+            (void)printf("With ISOLATION_LEVEL=basic this host gives:\n");
+    }
+    if (a->jail)
+        print_traits(a->jail->traits, required);
+    (void)printf("Languages:\n");
+    for (size_t i = 0; (f = lang_ops.fact(i)); i++)
+        (void)printf("  %-16s %s\n", f->name, f->available ? "yes" : "no  (install it)");
+    (void)printf("%s\n", r < 0 ? "This host is not ready." : "This host is ready.");
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int run_mode(struct daemon *d)
+{
+    const struct config *c = &d->app.config;
+    struct buf table = BUF_INIT(1 << 20);
+    struct jw w = JW(&table);
+
+    switch (c->mode) {
+    case CONFIG_HELP:
+        config_help(stdout);
+        return EXIT_SUCCESS;
+    case CONFIG_VERSION:
+        (void)printf("sandbox-executor %s\n", SBX_VERSION);
+        return EXIT_SUCCESS;
+    case CONFIG_PRINT:
+        config_print(c, stdout);
+        return EXIT_SUCCESS;
+    case CONFIG_PRINT_DOCS:
+        config_print_docs(stdout);
+        return EXIT_SUCCESS;
+    case CONFIG_PRINT_JSON:
+        config_table_json(&w);
+        (void)printf("%s\n", table.p ? table.p : "");
+        buf_done(&table);
+        return EXIT_SUCCESS;
+    case CONFIG_CHECK:
+        (void)printf("configuration is valid\n");
+        return EXIT_SUCCESS;
+    case CONFIG_CHECK_HOST:
+    case CONFIG_SELFTEST:
+        return check_host(d);
+    case CONFIG_RUN:
+    case CONFIG_MODE_COUNT:
+        break;
+    }
+    return serve(d);
+}
+
+int main(int argc, char **argv, char **envp)
+{
+    struct daemon *d = calloc(1, sizeof *d);
+    struct err e;
+    int status;
+
+    if (!d)
+        return EXIT_FAILURE;
+    if (config_load(&d->app.config, argc, argv, envp, &e) < 0) {
+        (void)fprintf(stderr, "sandbox-executor: %s\n", e.text);
+        free(d);
+        return EXIT_CONFIG;
+    }
+    log_open(&d->app);
+    status = run_mode(d);
+    stop(d);
+    free(d);
+    return status;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Each daemon keeps its copies in <state>/artifacts/<name of its own>/<number>. The directory is
+ * locked while the daemon lives, so that the next one can tell and remove what a killed one left,
+ * while two daemons may share a state directory. Only numbers ever become file names.
+ */
+#include "store/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/random.h"
+#include "base/sha256.h"
+
+enum { STORE_NAME_MAX = 24, STORE_CHUNK = 256 * 1024, STORE_RANDOM = 8 };
+
+struct store {
+    struct work_pool *pool; /* borrowed */
+    int parent, dir;        /* owned: <state>/artifacts and our own below it */
+    char name[STORE_NAME_MAX];
+    uint64_t last; /* the last number given out */
+};
+
+/* One file on its way. */
+struct keeping {
+    struct work work; /* first */
+    int dir;          /* borrowed */
+    int fd;           /* owned */
+    bool copy;
+    struct stored stored;
+    store_kept_fn *fn;
+    void *user;
+};
+
+static void number_name(uint64_t number, char out[STORE_NAME_MAX])
+{
+    (void)snprintf(out, STORE_NAME_MAX, "%" PRIu64, number);
+}
+
+/* Reads what was announced, no more; 0 or -1. `to` < 0: only hashes. */
+static int copy_bytes(int from, int to, uint64_t size, struct sha256 *h)
+{
+    cleanup_free char *chunk = malloc(STORE_CHUNK);
+    uint64_t at = 0;
+
+    while (chunk && at < size) {
+        size_t want = size - at < STORE_CHUNK ? (size_t)(size - at) : STORE_CHUNK;
+        ssize_t n = pread(from, chunk, want, (off_t)at);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return -1;
+        sha256_add(h, chunk, (size_t)n);
+        if (to >= 0 && fd_write_all(to, chunk, (size_t)n) < 0)
+            return -1;
+        at += (uint64_t)n;
+    }
+    return chunk ? 0 : -1;
+}
+
+static void keep_run(struct work *w)
+{
+    struct keeping *k = (struct keeping *)w;
+    cleanup_with(sha256_freep) struct sha256 *h = sha256_new();
+    cleanup_close int to = -1;
+    char name[STORE_NAME_MAX];
+
+    number_name(k->stored.number, name);
+    if (h && k->copy)
+        to = openat(k->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (h && copy_bytes(k->fd, to, k->stored.size, h) == 0) {
+        sha256_end_hex(h, k->stored.sha256);
+        if (to >= 0)
+            return;
+    }
+    if (to >= 0)
+        (void)unlinkat(k->dir, name, 0);
+    k->stored.number = 0;
+}
+
+static void keep_done(struct work *w)
+{
+    struct keeping *k = (struct keeping *)w;
+
+    closep(&k->fd);
+    k->fn(k->user, &k->stored);
+    free(k);
+}
+
+int store_keep(struct store *s, int fd, uint64_t size, bool copy, store_kept_fn *fn, void *user)
+{
+    struct keeping *k = malloc(sizeof *k);
+
+    if (!k) {
+        closep(&fd);
+        return -1;
+    }
+    *k = (struct keeping){
+        .work = {.run = keep_run,     .done = keep_done},
+        .dir = s->dir,
+        .fd = fd,
+        .copy = copy,
+        .stored = {.number = ++s->last, .size = size     },
+        .fn = fn,
+        .user = user
+    };
+    work_submit(s->pool, &k->work);
+    return 0;
+}
+
+int store_read(struct store *s, uint64_t number, struct err *e)
+{
+    char name[STORE_NAME_MAX];
+    int fd;
+
+    number_name(number, name);
+    fd = openat(s->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return fd < 0 ? err_sys(e, -errno, "open the kept copy") : fd;
+}
+
+void store_drop(struct store *s, uint64_t number)
+{
+    char name[STORE_NAME_MAX];
+
+    if (number == 0)
+        return;
+    number_name(number, name);
+    (void)unlinkat(s->dir, name, 0);
+}
+
+/* Copies are plain files in one flat directory: nothing else is ever made there. */
+static void remove_copies(int parent, const char *name, int dir)
+{
+    int again = fd_dup(dir); /* fdopendir() takes its descriptor */
+    DIR *d = again >= 0 ? fdopendir(again) : NULL;
+    const struct dirent *entry;
+
+    if (!d) {
+        closep(&again);
+        return;
+    }
+    rewinddir(d);
+    for (entry = readdir(d); entry; entry = readdir(d)) {
+        if (entry->d_name[0] != '.')
+            (void)unlinkat(dir, entry->d_name, 0);
+    }
+    (void)closedir(d);
+    (void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+static int open_dir(int at, const char *name)
+{
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+/* A directory whose lock is free belongs to nobody that lives. */
+static void remove_abandoned(int parent)
+{
+    int again = fd_dup(parent);
+    DIR *d = again >= 0 ? fdopendir(again) : NULL;
+    const struct dirent *entry;
+
+    if (!d) {
+        closep(&again);
+        return;
+    }
+    rewinddir(d);
+    for (entry = readdir(d); entry; entry = readdir(d)) {
+        cleanup_close int dir = entry->d_name[0] == '.' ? -1 : open_dir(parent, entry->d_name);
+
+        if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
+            remove_copies(parent, entry->d_name, dir);
+    }
+    (void)closedir(d);
+}
+
+static int make_own(struct store *s, struct err *e)
+{
+    random_hex(s->name, STORE_RANDOM);
+    if (mkdirat(s->parent, s->name, 0700) < 0)
+        return err_sys(e, -errno, "make a directory for artifacts");
+    s->dir = open_dir(s->parent, s->name);
+    if (s->dir < 0)
+        return err_sys(e, -errno, "open the directory for artifacts");
+    if (flock(s->dir, LOCK_EX | LOCK_NB) < 0)
+        return err_sys(e, -errno, "lock the directory for artifacts");
+    return 0;
+}
+
+int store_open(const char *state, struct work_pool *pool, struct store **ret, struct err *e)
+{
+    cleanup_close int top = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct store *s = NULL;
+
+    if (top < 0)
+        return err_sys(e, -errno, "state directory '%s'", state);
+    if (mkdirat(top, "artifacts", 0700) < 0 && errno != EEXIST)
+        return err_sys(e, -errno, "make '%s/artifacts'", state);
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return err_set(e, ERR_HOST, "no memory for the store");
+    *s = (struct store){.pool = pool, .dir = -1};
+    s->parent = open_dir(top, "artifacts");
+    if (s->parent < 0) {
+        (void)err_sys(e, -errno, "open '%s/artifacts'", state);
+        store_close(s);
+        return -1;
+    }
+    remove_abandoned(s->parent);
+    if (make_own(s, e) < 0) {
+        store_close(s);
+        return -1;
+    }
+    *ret = s;
+    return 0;
+}
+
+void store_close(struct store *s)
+{
+    if (!s)
+        return;
+    if (s->dir >= 0)
+        remove_copies(s->parent, s->name, s->dir);
+    closep(&s->dir);
+    closep(&s->parent);
+    free(s);
+}

@@ -1,0 +1,474 @@
+# SPDX-License-Identifier: MIT
+"""A real daemon under test, and a witness on the host's side.
+
+Tests talk to the daemon over HTTP only. What they want to know about processes, mounts and
+control groups they ask the host's kernel, never the daemon. Waiting is always for a condition,
+with a deadline that is generous because it only matters when something is broken.
+"""
+import ctypes
+import http.client
+import json
+import os
+import pathlib
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+DEADLINE = 30.0  # seconds; reached only by a failure
+ROOT = os.geteuid() == 0
+BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or pathlib.Path(__file__).parents[2] / "build").resolve()
+CANARY = "canary-" + secrets.token_hex(16)  # in the daemon's environment; must never be seen inside
+SANITIZER_MARKS = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "UndefinedBehaviorSanitizer")
+
+
+def wait_until(condition, what, timeout=DEADLINE, interval=0.005):
+    """Polls until condition() is true and returns its value; fails with `what` otherwise."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < end, f"not within {timeout} s: {what() if callable(what) else what}"
+        time.sleep(interval)
+
+
+# ---- what the host's kernel says ----
+
+
+def become_subreaper():
+    """Whatever a dead daemon leaves behind becomes our child, so it cannot hide."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def pids():
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def stat_fields(pid):
+    """The fields of /proc/PID/stat after the name, or None when it is gone."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return text[text.rindex(")") + 2:].split()
+
+
+def is_alive(pid):
+    fields = stat_fields(pid)
+    return fields is not None and fields[0] not in "ZX"
+
+
+def children_by_parent():
+    table = {}
+    for pid in pids():
+        fields = stat_fields(pid)
+        if fields:
+            table.setdefault(int(fields[1]), []).append(pid)
+    return table
+
+
+def descendants(pid):
+    table, found, todo = children_by_parent(), [], [pid]
+    while todo:
+        below = table.get(todo.pop(), [])
+        found += below
+        todo += below
+    return found
+
+
+def read_proc(pid, name):
+    try:
+        return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def processes_with(marker):
+    """Live processes that carry the marker among their arguments, seen from the host."""
+    me = os.getpid()
+    needle = marker.encode()
+    return [p for p in pids() if p != me and needle in read_proc(p, "cmdline") and is_alive(p)]
+
+
+def marker():
+    return "mark-" + secrets.token_hex(8)
+
+
+def open_files(pid):
+    try:
+        return sorted(os.listdir(f"/proc/{pid}/fd"), key=int)
+    except OSError:
+        return []
+
+
+def mounts(pid):
+    return read_proc(pid, "mountinfo").decode().splitlines()
+
+
+def cgroup_dirs(pid):
+    """Directories of the control groups a process is in (v1 and v2), as the host mounts them."""
+    points = {}
+    for line in mounts("self"):
+        head, _, tail = line.partition(" - ")
+        kind, _, options = tail.split(" ", 2)
+        if kind == "cgroup2":
+            points[""] = head.split()[4]
+        elif kind == "cgroup":
+            for option in options.split()[-1].split(","):
+                points[option] = head.split()[4]
+    found = {}
+    for line in read_proc(pid, "cgroup").decode().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            if controller in points:
+                found[controller] = pathlib.Path(points[controller] + path)
+    return found
+
+
+def namespace(pid, kind):
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{kind}")
+    except OSError:
+        return None
+
+
+# ---- HTTP ----
+
+
+class Response:
+    def __init__(self, raw):
+        self.status = raw.status
+        self.headers = raw.headers
+        self.body = raw.read()
+
+    @property
+    def text(self):
+        return self.body.decode("utf-8")
+
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return f"<{self.status} {self.body[:2000]!r}>"
+
+
+class Connection:
+    """One kept connection."""
+
+    def __init__(self, daemon, timeout=60):
+        self.daemon = daemon
+        self.http = http.client.HTTPConnection(daemon.host, daemon.port, timeout=timeout)
+
+    def send(self, method, path, json=None, headers=None, body=None):
+        body, headers = self.daemon.prepare(json, headers, body)
+        try:
+            self.http.request(method, path, body=body, headers=headers)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # refused before the body was complete: the answer is there all the same
+
+    def receive(self):
+        return Response(self.http.getresponse())
+
+    def request(self, method, path, **kw):
+        self.send(method, path, **kw)
+        return self.receive()
+
+    def execute(self, code, language="python", **fields):
+        response = self.request("POST", "/execute", json={"code": code, "language": language, **fields})
+        assert response.status == 200, response
+        return response.json()
+
+    def close(self):
+        self.http.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+# ---- the daemon ----
+
+
+class StartFailed(Exception):
+    def __init__(self, daemon):
+        self.status = daemon.process.returncode
+        self.stdout, self.stderr = daemon.stdout_text(), daemon.log_text()
+        super().__init__(f"exit status {self.status}\n{self.stdout}\n{self.stderr}")
+
+
+class Stream(threading.Thread):
+    """Keeps every line of a pipe and lets others wait for one."""
+
+    def __init__(self, pipe):
+        super().__init__(daemon=True)
+        self.pipe, self.lines, self.ended = pipe, [], False
+        self.changed = threading.Condition()
+        self.start()
+
+    def run(self):
+        for raw in self.pipe:
+            with self.changed:
+                self.lines.append(raw.decode("utf-8", "backslashreplace").rstrip("\n"))
+                self.changed.notify_all()
+        with self.changed:
+            self.ended = True
+            self.changed.notify_all()
+        self.pipe.close()
+
+    def wait(self, test, timeout=DEADLINE):
+        """The first truthy test(line), or None when the stream ended or the time is up."""
+        end, seen = time.monotonic() + timeout, 0
+        with self.changed:
+            while True:
+                for line in self.lines[seen:]:
+                    value = test(line)
+                    if value:
+                        return value
+                seen = len(self.lines)
+                left = end - time.monotonic()
+                if self.ended or left <= 0:
+                    return None
+                self.changed.wait(left)
+
+    def text(self):
+        with self.changed:
+            return "\n".join(self.lines)
+
+
+def as_record(line):
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+class Daemon:
+    """A running sandbox-executor."""
+
+    def __init__(self, env, args=(), user=None, binary=None):
+        self.host, self.port = "127.0.0.1", None
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="sbx-test-"))
+        self.directory.chmod(0o755)
+        self.state_dir = self.directory / "state"
+        self.env = self.environment(env)
+        if user is not None:
+            os.chown(self.directory, user, user)
+        self.secret = self.env.get("SANDBOX_SECRET")
+        self.stopped = False
+        self.process = subprocess.Popen(
+            [str(binary or BUILD / "sandbox-executor"), *args], env=self.env, cwd=self.directory,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            user=user, group=user, extra_groups=None if user is None else [])
+        self.pid = self.process.pid
+        self.out, self.log = Stream(self.process.stdout), Stream(self.process.stderr)
+        self.wait_ready()
+
+    def environment(self, env):
+        base = {
+            "PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.directory),
+            "EXECUTOR_HOST": self.host, "EXECUTOR_PORT": "0", "PROXY_PORT": "0",
+            "STATE_DIR": str(self.state_dir), "LOG_FORMAT": "json", "LOG_LEVEL": "debug",
+            "SANDBOX_AUTH_MODE": "static", "SANDBOX_SECRET": secrets.token_urlsafe(24),
+            "DAEMON_CANARY": CANARY,
+        }
+        if not ROOT:
+            base["ISOLATION_LEVEL"] = "basic"
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+            if name in os.environ:
+                base[name] = os.environ[name]
+        base.update({name: str(value) for name, value in env.items() if value is not None})
+        return {name: value for name, value in base.items() if env.get(name, "") is not None}
+
+    def wait_ready(self):
+        record = self.log.wait(
+            lambda line: as_record(line) if as_record(line).get("event_type") == "listening" else None)
+        if record is None:
+            if self.process.poll() is None:
+                try:
+                    self.process.wait(1 if self.log.ended else 0.1)
+                except subprocess.TimeoutExpired:
+                    self.process.kill()
+                    self.process.wait()
+            self.stopped = True
+            self.clean_up()
+            raise StartFailed(self)
+        self.port = int(record["port"])
+
+    # -- what it says --
+
+    def log_text(self):
+        return self.log.text()
+
+    def stdout_text(self):
+        return self.out.text()
+
+    def records(self):
+        return [as_record(line) for line in self.log_text().splitlines()]
+
+    def wait_record(self, timeout=DEADLINE, **fields):
+        def matches(line):
+            record = as_record(line)
+            return record if all(record.get(k) == v for k, v in fields.items()) else None
+        return self.log.wait(matches, timeout)
+
+    # -- talking to it --
+
+    def prepare(self, value, headers, body):
+        headers = dict(headers or {})
+        if value is not None:
+            body = json.dumps(value)
+            headers.setdefault("Content-Type", "application/json")
+        if isinstance(body, str):
+            body = body.encode()
+        if self.secret and "Authorization" not in headers:
+            headers["Authorization"] = "Bearer " + self.secret
+        return body, {k: v for k, v in headers.items() if v is not None}
+
+    def connect(self, timeout=60):
+        return Connection(self, timeout)
+
+    def socket(self, timeout=60):
+        return socket.create_connection((self.host, self.port), timeout)
+
+    def request(self, method, path, json=None, headers=None, body=None, timeout=60):
+        with self.connect(timeout) as connection:
+            return connection.request(method, path, json=json, headers=headers, body=body)
+
+    def post_execute(self, body, headers=None, timeout=60):
+        """POST /execute with a body taken literally."""
+        headers = {"Content-Type": "application/json", **(headers or {})}
+        return self.request("POST", "/execute", headers=headers, body=body, timeout=timeout)
+
+    def execute(self, code, language="python", timeout_http=60, **fields):
+        body = {"code": code, "language": language, **fields}
+        response = self.request("POST", "/execute", json=body, timeout=timeout_http)
+        assert response.status == 200, response
+        return response.json()
+
+    def start(self, code, language="python", **fields):
+        """Sends a run and returns the connection; close() makes the client vanish."""
+        connection = self.connect()
+        connection.send("POST", "/execute", json={"code": code, "language": language, **fields})
+        return connection
+
+    def returned(self, code, language="python", **fields):
+        """The value a run returned; fails unless the run succeeded."""
+        result = self.execute(code, language, **fields)
+        assert result["status"] == "success", result
+        return result["return_value"]
+
+    def printed(self, code, **fields):
+        """What a shell program printed; fails unless it succeeded."""
+        result = self.execute(code, "shell", **fields)
+        assert result["status"] == "success", result
+        return result["stdout"]
+
+    def health(self):
+        return self.request("GET", "/health")
+
+    # -- processes --
+
+    def tree(self):
+        return descendants(self.pid)
+
+    def launcher(self):
+        """The pid of the launcher: the daemon's only child of that name."""
+        return wait_until(
+            lambda: next((p for p in children_by_parent().get(self.pid, [])
+                          if read_proc(p, "comm").strip() == b"sandbox-launche" and is_alive(p)), None),
+            "a launcher below the daemon")
+
+    def signal(self, number):
+        os.kill(self.pid, number)
+
+    def wait(self, timeout=DEADLINE):
+        status = self.process.wait(timeout)
+        self.stopped = True
+        return status
+
+    def stop(self):
+        """Ends it as an operator would and checks what every daemon owes on its way out."""
+        if not self.stopped:
+            self.signal(signal.SIGTERM)
+            status = self.wait()
+            assert status == 143, f"exit status {status} after SIGTERM"
+        self.check_nothing_left()
+        self.check_sanitizers()
+        self.clean_up()
+
+    def check_nothing_left(self):
+        wait_until(lambda: self.log.ended, "every process that could write to the log is gone")
+        wait_until(lambda: not strays(), lambda: f"no process left behind: {strays()}")
+
+    def check_sanitizers(self):
+        text = self.log_text()
+        found = [mark for mark in SANITIZER_MARKS if mark in text]
+        assert not found, text
+
+    def clean_up(self):
+        live.discard(self.pid)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+live = set()  # pids of daemons and helpers that a test runs on purpose
+
+
+def strays():
+    """Our children that nobody here started: orphans of a dead daemon. Zombies are reaped."""
+    found = []
+    for pid in children_by_parent().get(os.getpid(), []):
+        if pid in live:
+            continue
+        fields = stat_fields(pid)
+        if fields and fields[0] == "Z":
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+            continue
+        found.append((pid, read_proc(pid, "cmdline").decode(errors="replace")))
+    return found
+
+
+def start_daemon(args=(), user=None, binary=None, **env):
+    daemon = Daemon(env, args, user, binary)
+    live.add(daemon.pid)
+    return daemon
+
+
+def need(condition, reason):
+    """Skips with a reason; where everything must run (SBX_MUST_RUN=1), a skip is a failure."""
+    import pytest
+    if condition:
+        return
+    if os.environ.get("SBX_MUST_RUN") == "1":
+        pytest.fail("must run, but: " + reason)
+    pytest.skip(reason)
+
+
+# ---- what runs inside ----
+
+# ctypes without errno surprises: call(nr, ...) -> (result, errno name or "")
+SYSCALLS = r'''
+import ctypes, errno, os
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+def call(nr, *args):
+    ctypes.set_errno(0)
+    cooked = [ctypes.c_long(a) if isinstance(a, int) else a for a in args]
+    r = _libc.syscall(ctypes.c_long(nr), *cooked)
+    return r, errno.errorcode.get(ctypes.get_errno(), "") if r < 0 else ""
+'''
+
+
+def spawn_marked(mark, seconds=600):
+    """Shell text that leaves a sleeping process with the marker as its name."""
+    return f"(exec -a {mark} sleep {seconds})"

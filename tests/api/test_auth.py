@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""Who may call."""
+import concurrent.futures
+import pathlib
+import re
+import shutil
+import stat
+import tempfile
+
+import pytest
+
+import harness
+
+CALL = {"code": "echo in", "language": "shell"}
+GUARDED = [("POST", "/execute"), ("GET", "/v1/executions/x"), ("GET", "/v1/executions/x/artifacts/y"),
+           ("DELETE", "/v1/executions/x"), ("GET", "/info"), ("GET", "/metrics"), ("GET", "/v1/capabilities")]
+
+
+def call(daemon, authorization):
+    return daemon.request("POST", "/execute", json=CALL, headers={"Authorization": authorization}).status
+
+
+@pytest.mark.parametrize("method, path", GUARDED)
+def test_guarded_routes_need_the_secret(daemon, method, path):
+    response = daemon.request(method, path, headers={"Authorization": None}, body=b"" if method == "POST" else None)
+    assert response.status == 401
+    assert daemon.secret not in response.text
+
+
+def test_refusals_are_made(daemon):
+    good = daemon.secret
+    for bad in (None, "", "Bearer", "Bearer ", good, "bearer " + good, "Basic " + good, "Bearer  " + good,
+                "Bearer " + good + "x", "Bearer " + good[:-1], "Bearer x" + good, "Bearer " + good.swapcase(),
+                "Bearer " + "x" * 8000, "Bearer \xff\xfe"):
+        assert call(daemon, bad) == 401, bad
+    assert call(daemon, "Bearer " + good) == 200
+
+
+def test_the_secret_counts_in_no_other_place(daemon):
+    response = daemon.request("POST", f"/execute?token={daemon.secret}&access_token={daemon.secret}", json=CALL,
+                              headers={"Authorization": None, "X-Api-Key": daemon.secret})
+    assert response.status == 401
+
+
+def test_a_second_authorization_header_does_not_help(daemon):
+    with daemon.socket() as s:
+        s.sendall((f"GET /v1/executions/x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\n"
+                   f"Authorization: Bearer {daemon.secret}\r\nConnection: close\r\n\r\n").encode())
+        assert s.recv(4096).split(b" ")[1] in (b"400", b"401")
+
+
+def test_order_is_path_then_secret_then_method_then_body(daemon):
+    anonymous = {"Authorization": None}
+    assert daemon.request("GET", "/nothing", headers=anonymous).status == 404
+    assert daemon.request("GET", "/execute", headers=anonymous).status == 401
+    assert daemon.request("GET", "/execute").status == 405
+    assert daemon.request("POST", "/execute", headers=anonymous, body=b"{").status == 401
+
+
+def test_health_is_open(daemon):
+    assert daemon.request("GET", "/health", headers={"Authorization": None}).status == 200
+    assert daemon.request("GET", "/health", headers={"Authorization": "Bearer wrong"}).status == 200
+
+
+def test_an_unauthorised_body_is_not_waited_for(daemon):
+    """The answer comes although the body never does."""
+    with daemon.socket() as s:
+        s.sendall(b"POST /execute HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n")
+        assert s.recv(4096).split(b" ")[1] == b"401"
+
+
+# ---- modes ----
+
+
+def test_none_asks_nobody(make_daemon):
+    daemon = make_daemon(SANDBOX_AUTH_MODE="none", SANDBOX_SECRET=None)
+    assert call(daemon, None) == 200
+    assert call(daemon, "Bearer anything") == 200
+
+
+@pytest.mark.parametrize("env, words", [
+    ({"SANDBOX_AUTH_MODE": "static", "SANDBOX_SECRET": None}, "SANDBOX_SECRET"),
+    ({"SANDBOX_AUTH_MODE": "static", "SANDBOX_SECRET": ""}, "SANDBOX_SECRET"),
+    ({"SANDBOX_AUTH_MODE": "pool", "SANDBOX_SECRET": "x"}, "SANDBOX_SECRET"),
+    ({"SANDBOX_AUTH_MODE": "open"}, "SANDBOX_AUTH_MODE"),
+])
+def test_contradictions_stop_the_start(env, words):
+    with pytest.raises(harness.StartFailed) as caught:
+        harness.start_daemon(**env)
+    assert caught.value.status == 1
+    assert words in caught.value.stderr
+
+
+def test_without_any_setting_a_secret_is_made_kept_and_shown_once(make_daemon):
+    daemon = make_daemon(SANDBOX_AUTH_MODE=None, SANDBOX_SECRET=None)
+    text = harness.wait_until(lambda: "curl" in daemon.stdout_text() + daemon.log_text()
+                              and daemon.stdout_text() + daemon.log_text(), "a curl to try")
+    secret = re.search(r"Bearer ([A-Za-z0-9_\-]{16,})", text).group(1)
+    assert text.count(secret) == 1
+    assert str(daemon.port) in text
+    assert call(daemon, None) == 401
+    assert call(daemon, "Bearer " + secret) == 200
+    kept = [p for p in daemon.state_dir.rglob("*") if p.is_file() and secret.encode() in p.read_bytes()]
+    assert len(kept) == 1
+    assert stat.S_IMODE(kept[0].stat().st_mode) == 0o600
+
+
+# ---- pool mode ----
+
+
+@pytest.fixture
+def pool(make_daemon):
+    def make(path):
+        return make_daemon(SANDBOX_AUTH_MODE="pool", SANDBOX_SECRET=None, SANDBOX_SECRET_PATH=path)
+    return make
+
+
+@pytest.fixture
+def place():
+    top = pathlib.Path(tempfile.mkdtemp(prefix="sbx-pool-"))
+    top.chmod(0o755)
+    yield top / "made" / "sandbox-secret"
+    shutil.rmtree(top)
+
+
+def test_pool_the_first_caller_claims(pool, place):
+    daemon = pool(place)
+    assert call(daemon, None) == 401
+    assert call(daemon, "Bearer ") == 401
+    assert daemon.request("GET", "/health", headers={"Authorization": "Bearer nobody"}).status == 200
+    assert not place.exists()
+    assert call(daemon, "Bearer first-token") == 200
+    assert call(daemon, "Bearer other-token") == 401
+    assert call(daemon, "Bearer first-token") == 200
+    assert place.read_bytes() == b"first-token"
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700
+    assert [p.name for p in place.parent.iterdir()] == ["sandbox-secret"], "no temporary file is left"
+
+
+def test_pool_a_claim_survives_a_restart(pool, place):
+    assert call(pool(place), "Bearer first-token") == 200
+    second = pool(place)
+    assert call(second, "Bearer other-token") == 401
+    assert call(second, "Bearer first-token") == 200
+
+
+def test_pool_exactly_one_of_many_wins(pool, place):
+    daemon = pool(place)
+    with concurrent.futures.ThreadPoolExecutor(16) as many:
+        states = list(many.map(lambda i: call(daemon, f"Bearer token-{i}"), range(16)))
+    assert sorted(states) == [200] + [401] * 15
+
+
+def test_pool_a_bad_request_still_claims(pool, place):
+    daemon = pool(place)
+    assert daemon.request("GET", "/execute", headers={"Authorization": "Bearer mine"}).status == 405
+    assert call(daemon, "Bearer other") == 401
+    assert call(daemon, "Bearer mine") == 200
+
+
+def test_pool_an_empty_secret_file_stops_the_start(place):
+    place.parent.mkdir(mode=0o700)
+    place.write_text(" \n")
+    with pytest.raises(harness.StartFailed) as caught:
+        harness.start_daemon(SANDBOX_AUTH_MODE="pool", SANDBOX_SECRET=None, SANDBOX_SECRET_PATH=place)
+    assert caught.value.status == 1

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: MIT
+"""Python handlers: forms, events, values, output, failure."""
+import json
+import textwrap
+
+import pytest
+
+ECHO = "def handler(event):\n    return event['v']\n"
+
+
+# ---- forms of a handler ----
+
+
+@pytest.mark.parametrize("code, value", [
+    ("def handler(event):\n    return event['a'] + 1", 42),
+    ("def handler(event, context):\n    return event['a'] + 1", 42),
+    ("def handler(event, context=None):\n    return context is not None", True),
+    ("async def handler(event):\n    return event['a']", 41),
+    ("import asyncio\nasync def handler(event, context):\n    await asyncio.sleep(0)\n    return 'later'", "later"),
+    ("handler = lambda event: event['a']", 41),
+    ("class H:\n    def __call__(self, event):\n        return 'object'\nhandler = H()", "object"),
+    ("def make(n):\n    def handler(event):\n        return n\n    return handler\nhandler = make(7)", 7),
+    ("from __future__ import annotations\ndef handler(event: Unknown):\n    return 'future'", "future"),
+    ("import functools\n@functools.lru_cache\ndef inner(): return 3\ndef handler(event): return inner()", 3),
+    ("def handler(*args):\n    return len(args) >= 1", True),
+    ("json = sys = os = None\ndef handler(event):\n    return 'rebound'", "rebound"),
+    ("def handler(event):\n    return __name__", "__main__"),
+])
+def test_handler_forms(daemon, code, value):
+    assert daemon.returned(code, event={"a": 41}) == value
+
+
+def test_event_is_an_empty_object_when_absent(daemon):
+    assert daemon.returned("def handler(event):\n    return event") == {}
+
+
+def test_context_tells_about_the_run(daemon):
+    code = textwrap.dedent("""
+        def handler(event, context):
+            left = context.get_remaining_time_in_millis()
+            return [context.execution_id, context.aws_request_id, context.memory_limit_in_mb,
+                    0 < left <= 7000, isinstance(context.function_name, str), callable(context.progress)]
+        """)
+    got = daemon.returned(code, execution_id="ctx-1", timeout=7)
+    assert got == ["ctx-1", "ctx-1", 512, True, True, True]
+
+
+def test_code_runs_once_and_as_the_main_module(daemon):
+    code = "import sys\nprint('body')\ndef handler(event):\n    return sys.modules['__main__'].handler is handler"
+    result = daemon.execute(code)
+    assert result["return_value"] is True
+    assert result["stdout"] == "body\n"
+
+
+def test_classes_of_the_user_can_be_pickled(daemon):
+    code = "import pickle\nclass A: pass\ndef handler(event):\n    return type(pickle.loads(pickle.dumps(A()))).__name__"
+    assert daemon.returned(code) == "A"
+
+
+def test_empty_code_and_code_without_handler_fail_clearly(daemon):
+    for code in ("", "x = 1\n"):
+        result = daemon.execute(code)
+        assert (result["status"], result["exit_code"], result["return_value"]) == ("failed", 1, None)
+        assert "handler(event)" in result["stderr"]
+
+
+def test_handler_that_is_not_callable_fails(daemon):
+    result = daemon.execute("handler = 3")
+    assert (result["status"], result["exit_code"]) == ("failed", 1)
+    assert "handler" in result["stderr"]
+
+
+# ---- values ----
+
+VALUES = [
+    None, True, False, 0, 1, -1, "", "text", [], {}, [[]], {"": ""}, 0.0, -0.5, 1e300, 5e-324,
+    [None, False, 0, "", [], {}], {"b": 1, "a": 2}, "\u0000", "\u2028\u2029", "é漢🎉", "\"\\/\b\f\n\r\t",
+    "===SANDBOX_RESULT===", "</script>", 2**53 + 1, 2**63 - 1, 2**63, -2**63 - 1, 2**64, 10**40, -10**40,
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda v: json.dumps(v)[:24])
+def test_any_json_value_survives_the_round_trip(daemon, value):
+    got = daemon.returned(ECHO, event={"v": value})
+    assert got == value and type(got) is type(value)
+
+
+def test_key_order_survives(daemon):
+    text = '{"z":1,"a":{"y":2,"b":3},"m":4}'
+    response = daemon.post_execute(
+        '{"language":"python","code":"def handler(e): return e","event":%s}' % text)
+    got = json.loads(response.body, object_pairs_hook=list)
+    value = dict((k, v) for k, v in got)["return_value"]
+    assert value == [("z", 1), ("a", [("y", 2), ("b", 3)]), ("m", 4)]
+
+
+@pytest.mark.parametrize("literal", ["0.1", "1.0", "1e+22", "3.141592653589793", "2.5e-07", "-0.0"])
+def test_text_of_floats_is_kept(daemon, literal):
+    response = daemon.post_execute(
+        '{"language":"python","code":"def handler(e): return e[\'v\']","event":{"v":%s}}' % literal)
+    value = json.loads(response.body, parse_float=str)["return_value"]
+    assert value == literal
+
+
+@pytest.mark.parametrize("escape", [r"\ud800", r"\udfff", r"a\udc00b", r"\ud83c\udf89"])
+def test_surrogate_escapes_survive(daemon, escape):
+    code = "def handler(e): return [e['s'], [ord(c) for c in e['s']]]"
+    response = daemon.post_execute('{"language":"python","code":%s,"event":{"s":"%s"}}'
+                                   % (json.dumps(code), escape))
+    assert response.status == 200, response
+    text, points = response.json()["return_value"]
+    want = json.loads(f'"{escape}"')
+    assert text == want and points == [ord(c) for c in want]
+
+
+def test_deep_values_survive(daemon):
+    deep = []
+    for _ in range(200):
+        deep = [deep]
+    assert daemon.returned(ECHO, event={"v": deep}) == deep
+
+
+def test_large_event_and_large_value_survive(daemon):
+    value = "x" * 2_000_000
+    assert daemon.returned(ECHO, event={"v": value}) == value
+
+
+def test_event_above_the_environment_limit_comes_in_a_file(daemon):
+    code = textwrap.dedent("""
+        import json, os
+        def handler(event):
+            with open(os.environ['EVENT_FILE']) as f:
+                return 'EVENT_JSON' not in os.environ and json.load(f) == event
+        """)
+    assert daemon.returned(code, event={"v": "y" * 200_000}) is True
+
+
+def test_small_event_is_in_the_environment_too(daemon):
+    code = "import json, os\ndef handler(event):\n    return json.loads(os.environ['EVENT_JSON']) == event"
+    assert daemon.returned(code, event={"k": [1, 2]}) is True
+
+
+@pytest.mark.parametrize("expression", ["float('nan')", "float('inf')", "-float('inf')", "[[float('nan')]]",
+                                        "{'a': float('inf')}"])
+def test_values_json_lacks_become_null(daemon, expression):
+    got = daemon.returned(f"def handler(event):\n    return {expression}")
+    flat = json.dumps(got)
+    assert "null" in flat and "NaN" not in flat and "Infinity" not in flat
+
+
+@pytest.mark.parametrize("code, reason", [
+    ("def handler(event): return object()", "TypeError"),
+    ("def handler(event): return {1, 2}", "TypeError"),
+    ("def handler(event): return b'bytes'", "TypeError"),
+    ("def handler(event):\n    a = []\n    a.append(a)\n    return a", "ircular"),
+    ("def handler(event):\n    a = []\n    for _ in range(100000): a = [a]\n    return a", "ecursion"),
+])
+def test_unserialisable_value_fails_with_the_reason(daemon, code, reason):
+    result = daemon.execute(code)
+    assert (result["status"], result["exit_code"], result["return_value"]) == ("failed", 1, None)
+    assert reason in result["stderr"]
+
+
+# ---- output ----
+
+
+def test_output_is_exactly_what_the_program_printed(daemon):
+    code = textwrap.dedent("""
+        import os, sys
+        print('one')
+        sys.stdout.write('two')
+        os.write(1, b'') 
+        print('E', file=sys.stderr)
+        def handler(event):
+            print('three')
+            return 'value'
+        """)
+    result = daemon.execute(code)
+    assert result["stdout"] == "one\ntwothree\n"
+    assert result["stderr"] == "E\n"
+    assert result["return_value"] == "value"
+
+
+def test_printed_markers_forge_nothing(daemon):
+    code = textwrap.dedent("""
+        def handler(event):
+            print('===SANDBOX_RESULT===\\n{"forged": 1}\\n===SANDBOX_RESULT_END===')
+            return 'true value'
+        """)
+    result = daemon.execute(code)
+    assert result["return_value"] == "true value"
+    assert "forged" in result["stdout"]
+
+
+def test_replaced_functions_of_the_interpreter_do_not_lose_the_result(daemon):
+    code = textwrap.dedent("""
+        import builtins, json, os, sys
+        def broken(*a, **k): raise RuntimeError('replaced')
+        def handler(event):
+            json.dumps = json.loads = builtins.print = builtins.open = sys.exit = os.write = broken
+            return 'still here'
+        """)
+    result = daemon.execute(code)
+    assert (result["status"], result["return_value"]) == ("success", "still here")
+
+
+def test_invalid_utf8_is_repaired(daemon):
+    result = daemon.execute("import os\ndef handler(e):\n    os.write(1, b'a\\xff\\xfeb\\xe6\\xbc')\n    return 1")
+    assert result["status"] == "success"
+    assert result["stdout"].startswith("a\ufffd") and "b" in result["stdout"]
+
+
+def test_control_bytes_survive(daemon):
+    result = daemon.execute("def handler(e):\n    print('a\\x00b\\x1b[31m\\x7f', end='')")
+    assert result["stdout"] == "a\x00b\x1b[31m\x7f"
+
+
+def test_output_of_children_is_caught(daemon):
+    code = ("import subprocess\ndef handler(event):\n"
+            "    subprocess.run(['sh', '-c', 'echo out; echo err >&2'])\n    return 0")
+    result = daemon.execute(code)
+    assert (result["stdout"], result["stderr"]) == ("out\n", "err\n")
+
+
+# ---- failure ----
+
+
+def test_traceback_has_the_users_own_lines_and_nothing_of_ours(daemon):
+    code = "def inner(x):\n    return 1 / x\n\ndef handler(event):\n    return inner(0)\n"
+    result = daemon.execute(code)
+    assert (result["status"], result["exit_code"], result["return_value"]) == ("failed", 1, None)
+    error = result["stderr"]
+    assert "Traceback (most recent call last)" in error
+    assert "line 5, in handler" in error and "line 2, in inner" in error
+    assert "return 1 / x" in error, "the source line is shown"
+    assert error.rstrip().endswith("ZeroDivisionError: division by zero")
+    assert error.count('File "') == 2, "only frames of the user"
+    assert result["stdout"] == ""
+
+
+def test_syntax_error_names_the_line(daemon):
+    result = daemon.execute("x = 1\ndef handler(event)\n    return 1\n")
+    assert (result["status"], result["exit_code"]) == ("failed", 1)
+    assert "SyntaxError" in result["stderr"] and "line 2" in result["stderr"]
+
+
+def test_error_in_the_module_body(daemon):
+    result = daemon.execute("print('before')\nraise KeyError('gone')\n")
+    assert (result["status"], result["exit_code"], result["stdout"]) == ("failed", 1, "before\n")
+    assert "KeyError: 'gone'" in result["stderr"] and "line 2" in result["stderr"]
+
+
+def test_chained_exceptions_are_shown_in_full(daemon):
+    code = ("def handler(event):\n    try:\n        {}['a']\n    except KeyError as e:\n"
+            "        raise ValueError('second') from e\n")
+    error = daemon.execute(code)["stderr"]
+    assert "KeyError" in error and "ValueError: second" in error and "direct cause" in error
+
+
+def test_recursion_error_is_reported(daemon):
+    result = daemon.execute("def handler(event):\n    return handler(event)\n")
+    assert (result["status"], result["exit_code"]) == ("failed", 1)
+    assert "RecursionError" in result["stderr"]
+
+
+def test_exception_whose_text_fails_is_still_reported(daemon):
+    code = ("class E(Exception):\n    def __str__(self): raise RuntimeError('no text')\n"
+            "def handler(event):\n    raise E()\n")
+    result = daemon.execute(code)
+    assert (result["status"], result["exit_code"]) == ("failed", 1)
+    assert "E" in result["stderr"]
+
+
+@pytest.mark.parametrize("code, exit_code, status", [
+    ("import sys\ndef handler(e): sys.exit(3)", 3, "failed"),
+    ("import sys\ndef handler(e): sys.exit('words')", 1, "failed"),
+    ("import sys\ndef handler(e): sys.exit()", 0, "success"),
+    ("import os\ndef handler(e): os._exit(9)", 9, "failed"),
+    ("import os\nos._exit(0)", 0, "success"),
+    ("import sys\nsys.exit(4)", 4, "failed"),
+    ("def handler(e): raise KeyboardInterrupt", 130, "failed"),
+])
+def test_exit_codes(daemon, code, exit_code, status):
+    result = daemon.execute(code)
+    assert (result["status"], result["exit_code"], result["return_value"]) == (status, exit_code, None)
+
+
+@pytest.mark.parametrize("name, number", [("SIGKILL", 9), ("SIGSEGV", 11), ("SIGABRT", 6), ("SIGTERM", 15)])
+def test_death_by_signal_is_128_plus_its_number(daemon, name, number):
+    result = daemon.execute(f"import os, signal\ndef handler(e): os.kill(os.getpid(), signal.{name})")
+    assert (result["status"], result["exit_code"]) == ("failed", 128 + number)
+    assert result["termination"]["reason"] == "signal"
+    assert result["termination"]["signal"] in (number, name)
+
+
+def test_abort_of_the_interpreter(daemon):
+    result = daemon.execute("import os\ndef handler(e): os.abort()")
+    assert result["exit_code"] == 134
+
+
+def test_atexit_and_buffers_are_honoured(daemon):
+    code = "import atexit\natexit.register(print, 'bye')\ndef handler(e):\n    print('hi', end=' ')\n    return 1"
+    result = daemon.execute(code)
+    assert (result["stdout"], result["return_value"]) == ("hi bye\n", 1)
+
+
+# ---- surroundings ----
+
+
+def test_random_numbers_differ_between_runs(daemon):
+    code = ("import os, random, secrets, uuid\n"
+            "def handler(e): return [random.random(), secrets.token_hex(8), str(uuid.uuid4()), os.urandom(8).hex()]")
+    runs = [daemon.returned(code) for _ in range(4)]
+    for column in zip(*runs):
+        assert len(set(column)) == len(runs)
+
+
+def test_state_of_one_run_is_not_seen_by_the_next(daemon):
+    spoil = textwrap.dedent("""
+        import builtins, json, os, sys
+        sys.modules['planted'] = json
+        builtins.planted = 1
+        os.environ['PLANTED'] = '1'
+        open('/workspace/planted', 'w').close()
+        open('/tmp/planted', 'w').close()
+        def handler(event): return 1
+        """)
+    look = textwrap.dedent("""
+        import builtins, os, sys
+        def handler(event):
+            return ['planted' in sys.modules, hasattr(builtins, 'planted'), 'PLANTED' in os.environ,
+                    os.listdir('/workspace'), os.listdir('/tmp')]
+        """)
+    for _ in range(3):
+        assert daemon.returned(spoil) == 1
+        assert daemon.returned(look) == [False, False, False, [], []]
+
+
+def test_cwd_home_path_and_locale(daemon):
+    code = ("import locale, os, sys\ndef handler(e):\n"
+            "    return [os.getcwd(), os.environ['HOME'], os.environ['TMPDIR'], os.environ['LANG'],"
+            " sys.getfilesystemencoding(), sys.stdout.encoding]")
+    assert daemon.returned(code) == ["/workspace", "/workspace", "/tmp", "C.UTF-8", "utf-8", "utf-8"]
+
+
+def test_modules_in_the_workspace_can_be_imported(daemon):
+    code = "open('mine.py', 'w').write('A = 5')\nimport mine\ndef handler(e): return mine.A"
+    assert daemon.returned(code) == 5
+
+
+def test_python_is_at_least_3_11(daemon):
+    assert daemon.returned("import sys\ndef handler(e): return list(sys.version_info[:2])") >= [3, 11]
+
+

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""The daemon as an ordinary user, without control groups of its own."""
+import os
+import pathlib
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import textwrap
+
+import pytest
+
+import harness
+
+NOBODY = 65534
+
+
+@pytest.fixture(scope="module")
+def programs():
+    """A place from which the ordinary user may run the programs."""
+    harness.need(harness.ROOT, "becoming an ordinary user needs root; the rest of the suite covers it then")
+    test = subprocess.run(["test", "-x", harness.BUILD / "sandbox-executor"], user=NOBODY, group=NOBODY, extra_groups=[])
+    if test.returncode == 0:
+        yield harness.BUILD
+        return
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="sbx-programs-"))
+    directory.chmod(0o755)
+    for path in harness.BUILD.iterdir():
+        if path.is_file() and path.stat().st_mode & stat.S_IXUSR:
+            shutil.copy2(path, directory)
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="module")
+def rootless(make_daemon_module, programs):
+    return make_daemon_module(binary=programs / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="basic")
+
+
+def delegated():
+    """Could an ordinary user make control groups here?"""
+    return any(os.stat(path).st_uid == NOBODY for path in harness.cgroup_dirs("self").values() if path.exists())
+
+
+def test_full_isolation_is_refused_with_advice(programs):
+    if delegated():
+        pytest.skip("control groups are delegated to the ordinary user here")
+    with pytest.raises(harness.StartFailed) as caught:
+        harness.start_daemon(binary=programs / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="full")
+    assert caught.value.status == 1
+    text = caught.value.stderr
+    assert "cgroup" in text.lower(), "says which"
+    assert "delegat" in text.lower() and "ISOLATION_LEVEL=basic" in text, "says what to do"
+
+
+def test_it_declares_what_it_is(rootless):
+    text = rootless.request("GET", "/v1/capabilities").text
+    assert "basic" in text
+    isolation = rootless.execute("true", "shell")["isolation"]
+    traits = isolation["traits"] if isinstance(isolation, dict) and "traits" in isolation else isolation
+    assert "filesystem" in str(traits) and "seccomp" in str(traits)
+
+
+@pytest.mark.parametrize("language, code, value", [
+    ("python", "def handler(e): return e['a'] * 2", 42),
+    ("python", "async def handler(e, c): return e['a'] * 2", 42),
+    ("javascript", "exports.handler = (e) => e.a * 2", 42),
+    ("javascript", "export const handler = async (e) => e.a * 2", 42),
+])
+def test_handlers(rootless, language, code, value):
+    assert rootless.returned(code, language, event={"a": 21}) == value
+
+
+def test_shell_output_artifacts_and_exit_code(rootless):
+    result = rootless.execute("echo out; echo err >&2; echo x > file.txt; exit 3", "shell")
+    assert (result["status"], result["exit_code"]) == ("failed", 3)
+    assert (result["stdout"], result["stderr"], result["artifacts"]) == ("out\n", "err\n", ["file.txt"])
+
+
+def test_timeout_kills_everything(rootless):
+    mark = harness.marker()
+    code = f"echo partial; ({harness.spawn_marked(mark)} &); {harness.spawn_marked(mark)}"
+    result = rootless.execute(code, "shell", timeout=1)
+    assert (result["status"], result["stdout"]) == ("timeout", "partial\n")
+    assert harness.processes_with(mark) == []
+
+
+def test_privileges_inside(rootless):
+    fields = dict(line.split(":\t", 1) for line in rootless.printed("cat /proc/self/status").splitlines() if ":\t" in line)
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(fields[name], 16) == 0, name
+    assert (fields["NoNewPrivs"], fields["Seccomp"]) == ("1", "2")
+    assert "0" not in fields["Uid"].split()
+
+
+def test_files_processes_and_network_are_its_own(rootless):
+    code = textwrap.dedent("""
+        import os, socket
+        def handler(e):
+            found = [p for p in ('/etc/shadow', '/home', '/root', e['state'], e['build']) if os.path.exists(p) and
+                     (os.path.isfile(p) or os.listdir(p))]
+            s = socket.socket(); s.settimeout(2)
+            try: s.connect(('127.0.0.1', e['port'])); found.append('network')
+            except OSError: pass
+            found += [p for p in os.listdir('/proc') if p.isdigit() and int(p) > 50]
+            try: open('/usr/x', 'w'); found.append('/usr')
+            except OSError: pass
+            return found
+        """)
+    event = {"state": str(rootless.state_dir), "build": str(harness.BUILD), "port": rootless.port}
+    assert rootless.returned(code, event=event) == []
+
+
+def test_no_nested_user_namespace(rootless):
+    result = rootless.execute("unshare -U true", "shell")
+    assert result["status"] == "failed" and "not permitted" in result["stderr"]
+
+
+def test_ordinary_work(rootless):
+    code = textwrap.dedent("""
+        import multiprocessing as m, sqlite3, subprocess
+        def square(x): return x * x
+        def handler(e):
+            with m.Pool(2) as pool: total = sum(pool.map(square, range(10)))
+            sqlite3.connect('x.db').execute('create table t(a)')
+            return [total, subprocess.check_output(['echo', 'hi']).decode()]
+        """)
+    assert rootless.returned(code, timeout=50) == [285, "hi\n"]
+
+
+def test_memory_is_bounded_all_the_same(make_daemon, programs):
+    daemon = make_daemon(binary=programs / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="basic", MAX_MEMORY_MB=64)
+    code = "def handler(e):\n    a = []\n    while len(a) < 600: a.append(bytearray(b'x') * (1 << 20))\n    return len(a)"
+    result = daemon.execute(code, timeout=20)
+    assert result["status"] in ("failed", "error") and result["return_value"] is None
+    assert daemon.printed("echo ok") == "ok\n"
+
+
+def test_processes_are_bounded_all_the_same(rootless):
+    code = textwrap.dedent("""
+        import os, time
+        def handler(e):
+            n = 0
+            try:
+                while n < 2000:
+                    if os.fork() == 0:
+                        time.sleep(600)
+                    n += 1
+            except OSError: pass
+            print(n)
+            return n
+        """)
+    assert int(rootless.execute(code, timeout=20)["stdout"]) <= 128
+
+
+def test_it_cleans_up_after_sudden_death(make_daemon, programs):
+    daemon = make_daemon(binary=programs / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="basic")
+    mark = harness.marker()
+    daemon.start(harness.spawn_marked(mark), "shell")
+    harness.wait_until(lambda: harness.processes_with(mark), "the program runs")
+    tree = daemon.tree()
+    daemon.signal(signal.SIGKILL)
+    daemon.wait()
+    harness.wait_until(lambda: not harness.processes_with(mark), "the program is dead")
+    harness.wait_until(lambda: not [p for p in tree if harness.is_alive(p)], "launcher and inits are dead")
+
+
+def test_secrets_are_out_of_reach(rootless):
+    text = rootless.printed("cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; env; true")
+    assert rootless.secret not in text and harness.CANARY not in text

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: MIT */
+/* The run engine against a jail whose init and program are played by the test. */
+#include <cmocka.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/frame.h"
+#include "core/port_run.h"
+#include "fake/fake_jail.h"
+#include "launch/wire.h"
+
+struct stage {
+    struct event_base *base;
+    struct fake_jail jail;
+    struct run_engine *engine;
+    struct run *run;
+    struct run_result result;
+    struct limits limits;
+    int done, files, progress;
+    char last_file[64];
+    bool pause_after_first;
+};
+
+static void on_progress(void *user, const char *json, size_t n)
+{
+    struct stage *s = user;
+
+    assert_true(n > 0 && json[0] == '{');
+    s->progress++;
+}
+
+static void on_file(void *user, struct run_file *f)
+{
+    struct stage *s = user;
+
+    s->files++;
+    memcpy(s->last_file, f->name, f->name_n + 1);
+    if (s->pause_after_first && s->files == 1)
+        run_files_pause(s->run);
+}
+
+static void on_done(void *user)
+{
+    struct stage *s = user;
+
+    s->done++;
+}
+
+static int setup(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+    struct err e;
+
+    assert_non_null(s);
+    (void)signal(SIGPIPE, SIG_IGN);
+    s->base = event_base_new();
+    fake_jail_init(&s->jail);
+    s->limits = (struct limits){.wall_ms = 60000,
+                                .output_max = 64,
+                                .result_max = 100000,
+                                .pids_max = 10,
+                                .files_max = 20,
+                                .memory_max = 1 << 20};
+    run_result_init(&s->result, &s->limits);
+    assert_int_equal(run_engine_open(s->base, &s->jail.jail, &s->engine, &e), 0);
+    *state = s;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct stage *s = *state;
+
+    run_free(s->run);
+    assert_int_equal(s->jail.released, s->jail.taken);
+    run_engine_close(s->engine);
+    run_result_done(&s->result);
+    fake_jail_done(&s->jail);
+    event_base_free(s->base);
+    free(s);
+    return 0;
+}
+
+static void turn(struct stage *s)
+{
+    for (int i = 0; i < 5; i++)
+        assert_true(event_base_loop(s->base, EVLOOP_NONBLOCK) >= 0);
+}
+
+static void until_done(struct stage *s)
+{
+    while (!s->done)
+        assert_int_equal(event_base_loop(s->base, EVLOOP_ONCE), 0);
+}
+
+static void start_with(struct stage *s, struct plan *p)
+{
+    static const char *const argv[] = {"/bin/prog", "arg", NULL};
+    static const char *const envp[] = {"A=1", NULL};
+    struct run_events events = {
+        .progress = on_progress, .file = on_file, .done = on_done, .user = s};
+    struct err e;
+
+    p->argv = argv;
+    p->envp = envp;
+    p->cwd = "/workspace";
+    p->limits = s->limits;
+    assert_int_equal(run_start(s->engine, p, &s->result, &events, &s->run, &e), 0);
+}
+
+static void start(struct stage *s)
+{
+    struct plan p = {0};
+
+    start_with(s, &p);
+}
+
+static void write_text(int fd, const char *text)
+{
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+}
+
+static void write_frame(int fd, char kind, const char *text)
+{
+    struct buf b = BUF_INIT(1 << 20);
+
+    assert_int_equal(frame_put(&b, kind, text, strlen(text)), 0);
+    assert_int_equal(write(fd, b.p, b.n), (ssize_t)b.n);
+    buf_done(&b);
+}
+
+static void exit_with(struct stage *s, int status, int64_t entries)
+{
+    fake_program_gone(&s->jail, 0);
+    fake_init_says(&s->jail, 0, INIT_EXITED, status, entries);
+    until_done(s);
+}
+
+static void everything_a_program_says_is_collected(void **state)
+{
+    struct stage *s = *state;
+
+    start(s);
+    write_text(s->jail.peer[0].out, "hello\n");
+    write_text(s->jail.peer[0].err, "oops\n");
+    write_frame(s->jail.peer[0].job, FRAME_PROGRESS, "{\"p\":1}");
+    write_frame(s->jail.peer[0].job, FRAME_RESULT, "{\"ok\":true}");
+    exit_with(s, 0, 0);
+    assert_int_equal(s->result.reason, END_EXIT);
+    assert_int_equal(s->result.exit_code, 0);
+    assert_string_equal(s->result.out.p, "hello\n");
+    assert_string_equal(s->result.err.p, "oops\n");
+    assert_string_equal(s->result.result.p, "{\"ok\":true}");
+    assert_string_equal(s->result.progress.p, "{\"p\":1}");
+    assert_int_equal(s->progress, 1);
+    assert_int_equal(s->done, 1);
+    assert_int_equal(s->result.usage.cpu_us, 1500);
+    assert_true(s->result.at.running >= s->result.at.started);
+    assert_true(s->result.at.ended >= s->result.at.running);
+}
+
+static void the_job_is_what_the_wire_says(void **state)
+{
+    struct stage *s = *state;
+    struct plan_file f = {
+        .path = "/workspace/a", .content = {"abc", 3},
+             .mode = 0644
+    };
+    struct plan p = {
+        .files = &f, .files_n = 1, .frames = {"FRAMES", 6},
+                .input = {"in",     2}
+    };
+    char bytes[512];
+    struct job_head h;
+    ssize_t n;
+
+    start_with(s, &p);
+    n = read(s->jail.peer[0].job, bytes, sizeof bytes);
+    assert_true(n > (ssize_t)sizeof h);
+    memcpy(&h, bytes, sizeof h);
+    assert_int_equal(h.magic, JOB_MAGIC);
+    assert_int_equal(h.argc, 2);
+    assert_int_equal(h.envc, 1);
+    assert_int_equal(h.filec, 1);
+    assert_int_equal(h.files_n, 3);
+    assert_int_equal(h.nofile, 20);
+    assert_int_equal(h.nproc, 10);
+    assert_int_equal(h.flags, JOB_CHANNEL);
+    assert_memory_equal(bytes + sizeof h, "/workspace\0/bin/prog\0arg\0A=1\0/workspace/a", 42);
+    assert_int_equal(h.strings_n, 42);
+    assert_int_equal(n, sizeof h + 42 + sizeof(struct job_file) + 9);
+    assert_memory_equal(bytes + n - 9, "abcFRAMES", 9);
+    assert_int_equal(read(s->jail.peer[0].in, bytes, sizeof bytes), 2);
+    assert_int_equal(read(s->jail.peer[0].in, bytes, sizeof bytes), 0);
+}
+
+static void a_large_job_is_written_as_it_is_read(void **state)
+{
+    struct stage *s = *state;
+    const size_t size = 8 << 20;
+    char *big = calloc(1, size), chunk[65536];
+    struct plan p = {
+        .frames = {big, size},
+          .input = {big, size}
+    };
+    size_t got = 0, in = 0;
+
+    start_with(s, &p);
+    free(big); /* nothing of the plan is needed any more */
+    while (got < size || in < size) {
+        ssize_t n = recv(s->jail.peer[0].job, chunk, sizeof chunk, MSG_DONTWAIT);
+
+        got += n > 0 ? (size_t)n : 0;
+        (void)fcntl(s->jail.peer[0].in, F_SETFL, O_NONBLOCK);
+        n = read(s->jail.peer[0].in, chunk, sizeof chunk);
+        in += n > 0 ? (size_t)n : 0;
+        turn(s);
+    }
+    assert_int_equal(in, size);
+    assert_int_equal(read(s->jail.peer[0].in, chunk, 1), 0); /* closed */
+    exit_with(s, 0, 0);
+}
+
+static void output_is_cut_between_characters_and_drained_on(void **state)
+{
+    struct stage *s = *state;
+    char flood[4096];
+
+    start(s);
+    write_text(s->jail.peer[0].out, "x");
+    for (int i = 0; i < 40; i++)
+        write_text(s->jail.peer[0].out, "\xc3\xa4"); /* 81 bytes: the limit splits a character */
+    turn(s);
+    assert_true(s->result.out_truncated);
+    memset(flood, 'y', sizeof flood);
+    for (int i = 0; i < 100; i++) { /* more than a pipe holds */
+        assert_int_equal(write(s->jail.peer[0].out, flood, sizeof flood), sizeof flood);
+        turn(s);
+    }
+    exit_with(s, 0, 0);
+    assert_int_equal(s->result.out.n, 63);
+    assert_false(s->result.err_truncated);
+}
+
+static void a_signal_is_128_and_its_number(void **state)
+{
+    struct stage *s = *state;
+
+    start(s);
+    exit_with(s, SIGSEGV, 0);
+    assert_int_equal(s->result.reason, END_SIGNAL);
+    assert_int_equal(s->result.signal, SIGSEGV);
+    assert_int_equal(s->result.exit_code, 128 + SIGSEGV);
+}
+
+static void an_oom_kill_is_named(void **state)
+{
+    struct stage *s = *state;
+
+    start(s);
+    s->jail.usage.oom_kills = 1;
+    exit_with(s, SIGKILL, 3);
+    assert_int_equal(s->result.reason, END_OOM);
+    assert_int_equal(s->result.exit_code, 137);
+    assert_int_equal(s->files, 0);
+}
+
+static void denied_processes_matter_only_to_failures(void **state)
+{
+    struct stage *s = *state;
+
+    start(s);
+    s->jail.usage.pids_denied = 4;
+    exit_with(s, 0, 0);
+    assert_int_equal(s->result.reason, END_EXIT);
+}
+
+static void a_failure_with_denied_processes_is_the_pids_limit(void **state)
+{
+    struct stage *s = *state;
+
+    start(s);
+    s->jail.usage.pids_denied = 4;
+    exit_with(s, 1 << 8, 0);
+    assert_int_equal(s->result.reason, END_PIDS);
+    assert_int_equal(s->result.exit_code, 1);
+}
+
+static void a_timeout_is_reported_once_and_only_after_the_exit(void **state)
+{
+    struct stage *s = *state;
+    int verb = 0;
+
+    s->limits.wall_ms = 1;
+    start(s);
+    write_text(s->jail.peer[0].out, "partial");
+    while (verb == 0) {
+        assert_int_equal(event_base_loop(s->base, EVLOOP_ONCE), 0);
+        verb = fake_init_hears(&s->jail, 0);
+    }
+    assert_int_equal(verb, INIT_STOP);
+    assert_int_equal(s->done, 0);
+    exit_with(s, SIGKILL, 2);
+    assert_int_equal(s->result.reason, END_TIMEOUT);
+    assert_int_equal(s->result.exit_code, -1);
+    assert_string_equal(s->result.out.p, "partial");
+    assert_int_equal(s->jail.killed, 0);
+    assert_int_equal(s->files, 0);
+}
+
+static void an_init_that_does_not_answer_is_killed(void **state)
+{
+    struct stage *s = *state;
+
+    s->limits.wall_ms = 1;
+    start(s);
+    until_done(s); /* the fake's kill closes everything */
+    assert_int_equal(s->jail.killed, 1);
+    assert_int_equal(s->result.reason, END_TIMEOUT);
+}
+
+static void cpu_time_is_watched_from_outside(void **state)
+{
+    struct stage *s = *state;
+
+    s->limits.cpu_ms = 10;
+    s->jail.usage.cpu_us = 11000;
+    start(s);
+    until_done(s);
+    assert_int_equal(s->result.reason, END_CPU);
+}
+
+static void a_sandbox_that_dies_tells_why(void **state)
+{
+    struct stage *s = *state;
+
+    s->jail.failure = "mount: no space left";
+    start(s);
+    fake_program_gone(&s->jail, 0);
+    fake_init_gone(&s->jail, 0);
+    until_done(s);
+    assert_int_equal(s->result.reason, END_FAILED);
+    assert_string_equal(s->result.fault, "mount: no space left");
+}
+
+static void a_cold_sandbox_gets_its_time_from_ready_on(void **state)
+{
+    struct stage *s = *state;
+    uint64_t before;
+
+    start(s);
+    before = s->result.at.running;
+    fake_init_says(&s->jail, 0, INIT_READY, 0, 0);
+    turn(s);
+    assert_true(s->result.at.running > before);
+    exit_with(s, 0, 0);
+}
+
+static int file_with(const char *text)
+{
+    int fd = memfd_create("artifact", MFD_CLOEXEC);
+
+    write_text(fd, text);
+    return fd;
+}
+
+static void files_are_listed_after_the_exit(void **state)
+{
+    struct stage *s = *state;
+    int fd = file_with("data"), pipe_fd[2];
+
+    start(s);
+    assert_int_equal(pipe(pipe_fd), 0);
+    fake_program_gone(&s->jail, 0);
+    fake_init_says(&s->jail, 0, INIT_EXITED, 0, 2);
+    turn(s);
+    assert_int_equal(fake_init_hears(&s->jail, 0), INIT_SCAN);
+    assert_int_equal(s->done, 0);
+    fake_init_entry(&s->jail, 0, "a/b.txt", fd);
+    fake_init_entry(&s->jail, 0, "fifo", pipe_fd[0]); /* init would not, but who knows */
+    fake_init_says(&s->jail, 0, INIT_SCANNED, 0, 7);
+    until_done(s);
+    assert_int_equal(s->files, 1);
+    assert_string_equal(s->last_file, "a/b.txt");
+    assert_int_equal(s->result.files_left_out, 7);
+    (void)close(fd), (void)close(pipe_fd[0]), (void)close(pipe_fd[1]);
+}
+
+static void files_wait_for_their_reader(void **state)
+{
+    struct stage *s = *state;
+    int fd = file_with("data");
+
+    s->pause_after_first = true;
+    start(s);
+    fake_program_gone(&s->jail, 0);
+    fake_init_says(&s->jail, 0, INIT_EXITED, 0, 2);
+    fake_init_entry(&s->jail, 0, "one", fd); /* before SCAN was heard: too early, not taken */
+    turn(s);
+    assert_int_equal(s->files, 0);
+    fake_init_entry(&s->jail, 0, "one", fd);
+    fake_init_entry(&s->jail, 0, "two", fd);
+    fake_init_says(&s->jail, 0, INIT_SCANNED, 0, 0);
+    turn(s);
+    assert_int_equal(s->files, 1);
+    assert_int_equal(s->done, 0);
+    run_files_resume(s->run);
+    until_done(s);
+    assert_int_equal(s->files, 2);
+    (void)close(fd);
+}
+
+static void a_result_beyond_its_limit_is_flagged(void **state)
+{
+    struct stage *s = *state;
+
+    start(s);
+    write_text(s->jail.peer[0].job, "R0fffffff");
+    write_text(s->jail.peer[0].job, "junk");
+    exit_with(s, 0, 0);
+    assert_true(s->result.result_too_long);
+    assert_int_equal(s->result.result.n, 0);
+}
+
+static void junk_on_the_result_channel_is_flagged(void **state)
+{
+    struct stage *s = *state;
+
+    start(s);
+    write_text(s->jail.peer[0].job, "hello there, this is not a frame");
+    exit_with(s, 0, 0);
+    assert_true(s->result.frames_broken);
+}
+
+static void what_init_cannot_start_has_words(void **state)
+{
+    struct stage *s = *state;
+    struct {
+        struct init_msg m;
+        char name[8];
+    } msg = {
+        .m = {.verb = INIT_FAILED, .arg = 2, .name_n = 4},
+          .name = "exec"
+    };
+
+    start(s);
+    assert_int_equal(send(s->jail.peer[0].ctl, &msg, sizeof msg.m + 4, 0), sizeof msg.m + 4);
+    turn(s);
+    exit_with(s, 127 << 8, 0);
+    assert_int_equal(s->result.reason, END_FAILED);
+    assert_string_equal(s->result.fault, "exec: No such file or directory");
+}
+
+static void a_refused_sandbox_starts_nothing(void **state)
+{
+    struct stage *s = *state;
+    static const char *const none[] = {"/x", NULL};
+    struct plan p = {.argv = none, .envp = none + 1, .cwd = "/", .limits = s->limits};
+    struct run_events events = {.done = on_done, .user = s};
+    struct err e = {0};
+
+    s->jail.refuse = true;
+    assert_int_equal(run_start(s->engine, &p, &s->result, &events, &s->run, &e), -1);
+    assert_string_equal(e.text, "no sandbox today");
+    assert_null(s->run);
+}
+
+static void freeing_in_the_middle_leaves_nothing(void **state)
+{
+    struct stage *s = *state;
+
+    start(s);
+    run_free(s->run);
+    s->run = NULL;
+    turn(s);
+    assert_int_equal(s->done, 0);
+    assert_int_equal(s->jail.released, 1);
+}
+
+#define STAGED(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STAGED(everything_a_program_says_is_collected),
+        STAGED(the_job_is_what_the_wire_says),
+        STAGED(a_large_job_is_written_as_it_is_read),
+        STAGED(output_is_cut_between_characters_and_drained_on),
+        STAGED(a_signal_is_128_and_its_number),
+        STAGED(an_oom_kill_is_named),
+        STAGED(denied_processes_matter_only_to_failures),
+        STAGED(a_failure_with_denied_processes_is_the_pids_limit),
+        STAGED(a_timeout_is_reported_once_and_only_after_the_exit),
+        STAGED(an_init_that_does_not_answer_is_killed),
+        STAGED(cpu_time_is_watched_from_outside),
+        STAGED(a_sandbox_that_dies_tells_why),
+        STAGED(a_cold_sandbox_gets_its_time_from_ready_on),
+        STAGED(files_are_listed_after_the_exit),
+        STAGED(files_wait_for_their_reader),
+        STAGED(a_result_beyond_its_limit_is_flagged),
+        STAGED(junk_on_the_result_channel_is_flagged),
+        STAGED(what_init_cannot_start_has_words),
+        STAGED(a_refused_sandbox_starts_nothing),
+        STAGED(freeing_in_the_middle_leaves_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
