@@ -1,4 +1,5 @@
-/* Every limit of one sandbox and one run, in one place. 0 means "no limit" only where it says so. */
+/* SPDX-License-Identifier: MIT */
+/* Every limit of one sandbox and one run. 0 means "no limit" only where it says so. */
 #pragma once
 
 #include <stdint.h>

@@ -214,6 +214,7 @@ static void rest(struct conn *c)
     /* A file that has gone out ends its call; an emptied queue lets waiting input through. */
     if ((c->call && c->call->answered && c->file.fd < 0) || (c->held && may_parse(c)))
         conn_kick(c);
+    c->linger |= c->in.n > 0;
     if (c->state == CONN_CLOSING && !c->out && c->file.fd < 0)
         conn_linger(c);
     if (c->state == CONN_DEAD)
@@ -233,7 +234,6 @@ void conn_run(struct conn *c)
         buf_consume(&c->in, used);
     else
         buf_done(&c->in); /* an idle connection holds no input memory */
-    c->linger |= c->in.n > 0;
     rest(c);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The whole API on one screen. Matching, 404, 405, authentication, /openapi.json and /docs use it. */
+/* The whole API on one screen. Matching, 404, 405, authentication, /openapi.json and /docs use it.
+ */
 #include "http/api.h"
 
 static uint64_t execute_body_max(const struct app *a)

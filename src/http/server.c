@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 
 enum {
     SERVER_BACKLOG = 1024,
+    SERVER_FD_SHARE = 4,    /* one part in that many of the descriptors is not for clients */
     SERVER_PORT_TRIES = 16, /* to find one port that is free on both address families */
 };
 
@@ -107,14 +109,27 @@ static void accept_pause(struct http_server *s, int error)
                   LOG_INT("connections", (int64_t)s->count.open));
 }
 
+/* Too many even to listen to: a short word into the socket's empty buffer, and goodbye. */
+static void turn_away(struct http_server *s, int fd)
+{
+    char text[256];
+    int n = snprintf(text, sizeof text,
+                     "HTTP/1.1 503 Service Unavailable\r\nDate: %s\r\nContent-Length: 0\r\n"
+                     "Connection: close\r\nRetry-After: 1\r\n\r\n",
+                     server_date(s));
+
+    s->count.refused++;
+    (void)send(fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)close(fd);
+}
+
 static void welcome(struct http_server *s, int fd)
 {
     bool over = s->count.open >= s->conf.connections_max;
     struct conn *c;
 
     if (over && s->over_n >= SERVER_REFUSED_MAX) {
-        s->count.refused++;
-        (void)close(fd);
+        turn_away(s, fd);
         return;
     }
     c = conn_new(s, fd);
@@ -288,6 +303,27 @@ static void set_defaults(struct http_server_conf *c)
     default_u64(&c->buffered_max, 1024 * 1024 * 1024);
 }
 
+/*
+ * Clients must not eat the descriptors that the daemon needs for its own work:
+ * a quarter of them is out of their reach. Beyond the limit they get a 503.
+ */
+static void cap_connections(struct http_server *s)
+{
+    struct rlimit l;
+    rlim_t room;
+
+    if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur == RLIM_INFINITY)
+        return;
+    room = l.rlim_cur - l.rlim_cur / SERVER_FD_SHARE;
+    if (s->conf.connections_max <= room)
+        return;
+    s->conf.connections_max = (uint32_t)room;
+    if (s->conf.log)
+        log_event(s->conf.log, LOG_WARN, "connections_capped",
+                  LOG_INT("connections_max", (int64_t)room),
+                  LOG_STR("reason", "the limit of open files is low"));
+}
+
 /* Timeouts of one length share a queue, so arming one does not depend on how many there are. */
 static int set_clocks(struct http_server *s, struct err *e)
 {
@@ -330,6 +366,7 @@ int http_server_open(struct event_base *base, const struct http_server_conf *con
     s->app = a;
     s->watch_fd = -1;
     set_defaults(&s->conf);
+    cap_connections(s);
     LIST_INIT(&s->conns);
     LIST_INIT(&s->dead);
     LIST_INIT(&s->orphans);

@@ -28,7 +28,7 @@ struct http_server_conf {
     struct route_table routes;
     struct auth *auth;        /* borrowed; NULL: like mode none */
     const struct log *log;    /* borrowed; NULL: silent */
-    uint32_t connections_max; /* 12000; beyond that 503 */
+    uint32_t connections_max; /* 12000, at most 3/4 of the open files; beyond that 503 */
     uint32_t head_ms;         /* 5000: a head must be complete by then */
     uint32_t idle_ms;         /* 30000: a kept connection without a request */
     uint32_t body_window_ms;  /* 6000: every such window must bring body_rate bytes */

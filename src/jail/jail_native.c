@@ -42,9 +42,9 @@ enum {
 
 struct box {
     TAILQ_ENTRY(box) bucket, pool;
-    struct native *jail; /* borrowed */
-    struct sandbox sandbox; /* descriptors are ours while pooled */
-    struct event ctl;       /* while pooled */
+    struct native *jail;             /* borrowed */
+    struct sandbox sandbox;          /* descriptors are ours while pooled */
+    struct event ctl;                /* while pooled */
     bool pooled, ready, taken, over; /* over: the launcher has nothing more to say */
     uint32_t slot;
     bool started;
@@ -92,15 +92,16 @@ static struct box *box_find(struct native *n, uint64_t id)
 {
     struct box *b;
 
-    TAILQ_FOREACH (b, bucket(n, id), bucket)
-        if (b->sandbox.id == id)
-            return b;
+    TAILQ_FOREACH(b, bucket(n, id), bucket)
+    if (b->sandbox.id == id)
+        return b;
     return NULL;
 }
 
 static void box_close(struct box *b)
 {
-    int *fds[] = {&b->sandbox.ctl, &b->sandbox.job, &b->sandbox.in, &b->sandbox.out, &b->sandbox.err};
+    int *fds[] = {&b->sandbox.ctl, &b->sandbox.job, &b->sandbox.in, &b->sandbox.out,
+                  &b->sandbox.err};
 
     for (size_t i = 0; i < ARRAY_LEN(fds); i++)
         fd_close_all(fds[i], 1);
@@ -280,8 +281,9 @@ static bool fits_pool(const struct native *n, const struct sandbox_spec *s)
 {
     const struct limits *a = s->limits, *b = &n->limits;
 
-    return !s->workspace && a->memory_max == b->memory_max && a->workspace_max == b->workspace_max &&
-           a->workspace_files == b->workspace_files && a->tmp_max == b->tmp_max && a->pids_max == b->pids_max;
+    return !s->workspace && a->memory_max == b->memory_max &&
+           a->workspace_max == b->workspace_max && a->workspace_files == b->workspace_files &&
+           a->tmp_max == b->tmp_max && a->pids_max == b->pids_max;
 }
 
 /* The first that is ready, else the one that has been waiting longest. */
@@ -292,9 +294,9 @@ static struct box *pool_take(struct native *n, const struct sandbox_spec *s)
 
     if (!fits_pool(n, s))
         return NULL;
-    TAILQ_FOREACH (b, &p->waiting, pool)
-        if (b->ready)
-            break;
+    TAILQ_FOREACH(b, &p->waiting, pool)
+    if (b->ready)
+        break;
     if (!b)
         b = TAILQ_FIRST(&p->waiting);
     if (b)
@@ -448,7 +450,8 @@ static void on_restart(struct native *n)
 
 static void on_lost(struct native *n)
 {
-    log_event(n->log, LOG_ERROR, "launcher_lost", LOG_STR("error", "the launcher closed its socket"));
+    log_event(n->log, LOG_ERROR, "launcher_lost",
+              LOG_STR("error", "the launcher closed its socket"));
     (void)event_del(&n->readable);
     fd_close_all(&n->sock, 1);
 }
@@ -586,8 +589,8 @@ static int start(struct native *n, const struct config *c, struct err *e)
     return try_one(n, e);
 }
 
-int jail_native_open(const struct config *c, struct event_base *loop, const struct log *log, struct jail **ret,
-                     struct err *e)
+int jail_native_open(const struct config *c, struct event_base *loop, const struct log *log,
+                     struct jail **ret, struct err *e)
 {
     struct native *n = calloc(1, sizeof *n);
 

@@ -16,11 +16,10 @@ static const struct {
     const char *name;
     unsigned traits;
 } levels[] = {
-    {"full",
-     JAIL_FS | JAIL_PID | JAIL_IPC | JAIL_UTS | JAIL_NET | JAIL_USER | JAIL_NNP | JAIL_NOCAPS |
-         JAIL_SECCOMP | JAIL_MEMORY | JAIL_PIDS                                                                     },
-    {"basic",
-     JAIL_FS | JAIL_PID | JAIL_IPC | JAIL_UTS | JAIL_NET | JAIL_USER | JAIL_NNP | JAIL_NOCAPS | JAIL_SECCOMP},
+    {"full",  JAIL_FS | JAIL_PID | JAIL_IPC | JAIL_UTS | JAIL_NET | JAIL_USER | JAIL_NNP |
+                 JAIL_NOCAPS | JAIL_SECCOMP | JAIL_MEMORY | JAIL_PIDS},
+    {"basic", JAIL_FS | JAIL_PID | JAIL_IPC | JAIL_UTS | JAIL_NET | JAIL_USER | JAIL_NNP |
+                  JAIL_NOCAPS | JAIL_SECCOMP                        },
 };
 
 int jails_required(const char *level, unsigned *ret, struct err *e)
@@ -54,15 +53,16 @@ static int check_traits(const struct jail *j, unsigned wanted, struct err *e)
                                      jail_trait_name(i));
     if (!missing)
         return 0;
-    return err_set(e, ERR_HOST,
-                   "this host does not give: %s. Delegate a cgroup with memory and pids controllers to the "
-                   "daemon (systemd: Delegate=yes; containers: a writable cgroup), or accept "
-                   "ISOLATION_LEVEL=basic",
-                   names);
+    return err_set(
+        e, ERR_HOST,
+        "this host does not give: %s. Delegate a cgroup with memory and pids controllers to the "
+        "daemon (systemd: Delegate=yes; containers: a writable cgroup), or accept "
+        "ISOLATION_LEVEL=basic",
+        names);
 }
 
-int jails_open(const struct config *c, struct event_base *loop, const struct log *log, struct jail **ret,
-               struct err *e)
+int jails_open(const struct config *c, struct event_base *loop, const struct log *log,
+               struct jail **ret, struct err *e)
 {
     unsigned wanted;
 

@@ -200,12 +200,8 @@ static int copy_workspace(struct lang_job *j, const struct exec_spec *s, struct 
 
 /* ---- life ---- */
 
-int lang_job_new(const struct exec_spec *s, struct lang_job **ret, struct err *e)
+static int fill(struct lang_job *j, const struct exec_spec *s, struct err *e)
 {
-    cleanup_with(lang_job_freep) struct lang_job *j = calloc(1, sizeof *j);
-
-    if (!j)
-        return no_memory(e);
     j->plan.template = TEMPLATE_EXEC;
     j->plan.cwd = "/workspace";
     j->plan.limits = s->limits;
@@ -216,7 +212,20 @@ int lang_job_new(const struct exec_spec *s, struct lang_job **ret, struct err *e
     j->plan.envp = (const char *const *)j->env;
     j->plan.files = j->files;
     j->plan.input = view(&j->input);
-    *ret = take_ptr(&j);
+    return 0;
+}
+
+int lang_job_new(const struct exec_spec *s, struct lang_job **ret, struct err *e)
+{
+    struct lang_job *j = calloc(1, sizeof *j);
+
+    if (!j)
+        return no_memory(e);
+    if (fill(j, s, e) < 0) {
+        lang_job_free(j);
+        return -1;
+    }
+    *ret = j;
     return 0;
 }
 

@@ -33,10 +33,10 @@ static const struct {
     enum cgroup_controller controller;
     const char *v1, *v2;
 } usage_files[] = {
-    [CG_USED_CPU] = {CG_CPUACCT, "cpuacct.usage", "cpu.stat"},
-    [CG_USED_MEMORY] = {CG_MEMORY, "memory.max_usage_in_bytes", "memory.peak"},
-    [CG_USED_OOM] = {CG_MEMORY, "memory.oom_control", "memory.events"},
-    [CG_USED_PIDS] = {CG_PIDS, "pids.events", "pids.events"},
+    [CG_USED_CPU] = {CG_CPUACCT, "cpuacct.usage",             "cpu.stat"     },
+    [CG_USED_MEMORY] = {CG_MEMORY,  "memory.max_usage_in_bytes", "memory.peak"  },
+    [CG_USED_OOM] = {CG_MEMORY,  "memory.oom_control",        "memory.events"},
+    [CG_USED_PIDS] = {CG_PIDS,    "pids.events",               "pids.events"  },
 };
 _Static_assert(ARRAY_LEN(usage_files) == CG_USAGE_COUNT, "every usage has a file");
 
@@ -247,7 +247,10 @@ static bool open_v2(struct cgroups *c, pid_t daemon)
 
 void cgroups_open(struct cgroups *ret, pid_t daemon)
 {
-    struct cgroups c = {.dir = {-1, -1, -1, -1}, .up = {-1, -1, -1, -1}};
+    struct cgroups c = {
+        .dir = {-1, -1, -1, -1},
+          .up = {-1, -1, -1, -1}
+    };
 
     (void)snprintf(c.name, sizeof c.name, "sandbox-executor.%d", (int)getpid());
     (void)snprintf(c.why, sizeof c.why, "no writable cgroup with memory and pids controllers");
@@ -309,7 +312,8 @@ static int slot_files(const struct cgroups *c, struct cgroup_slot *s)
             continue;
         if (mkdirat(c->dir[k], name, 0755) < 0 && errno != EEXIST)
             return -errno;
-        s->procs[k] = open_in_slot(c, (enum cgroup_controller)k, s->index, "cgroup.procs", O_WRONLY);
+        s->procs[k] =
+            open_in_slot(c, (enum cgroup_controller)k, s->index, "cgroup.procs", O_WRONLY);
         if (s->procs[k] < 0)
             return s->procs[k];
     }
@@ -328,7 +332,10 @@ static int slot_files(const struct cgroups *c, struct cgroup_slot *s)
 int cgroup_slot_open(const struct cgroups *c, unsigned index, struct cgroup_slot *ret,
                      struct err *e)
 {
-    struct cgroup_slot s = {.index = index, .procs = {-1, -1, -1, -1}, .usage = {-1, -1, -1, -1}};
+    struct cgroup_slot s = {
+        .index = index, .procs = {-1, -1, -1, -1},
+             .usage = {-1, -1, -1, -1}
+    };
     int r = c->version ? slot_files(c, &s) : 0;
 
     if (r < 0) {
@@ -416,7 +423,8 @@ bool cgroup_slot_clean(const struct cgroups *c, struct cgroup_slot *s)
 
     if (!c->version)
         return true;
-    (void)!pwrite(s->usage[CG_USED_MEMORY], "0", 1, 0); /* KERNEL 6.12: version 2 forgets the peak, too */
+    (void)!pwrite(s->usage[CG_USED_MEMORY], "0", 1,
+                  0); /* KERNEL 6.12: version 2 forgets the peak, too */
     (void)snprintf(path, sizeof path, "s%u/%s", s->index,
                    c->version == 2 ? "memory.current" : "memory.usage_in_bytes");
     now = read_number(dir_of(c, CG_MEMORY), path);

@@ -27,10 +27,10 @@ enum cgroup_usage { CG_USED_CPU, CG_USED_MEMORY, CG_USED_OOM, CG_USED_PIDS, CG_U
 
 /* Where our groups are. Version 2 has one directory, standing for all controllers. */
 struct cgroups {
-    int version;                   /* 0: none usable; `why` says why not */
-    int dir[CG_CONTROLLER_COUNT];  /* owned; -1 where the controller is missing */
-    int up[CG_CONTROLLER_COUNT];   /* owned: the parents, to remove ours at the end */
-    char name[48];                 /* our directory in them */
+    int version;                  /* 0: none usable; `why` says why not */
+    int dir[CG_CONTROLLER_COUNT]; /* owned; -1 where the controller is missing */
+    int up[CG_CONTROLLER_COUNT];  /* owned: the parents, to remove ours at the end */
+    char name[48];                /* our directory in them */
     char why[128];
 };
 
@@ -55,8 +55,8 @@ must_check int cgroup_slot_open(const struct cgroups *c, unsigned index, struct 
 void cgroup_slot_close(struct cgroup_slot *s);
 /* False while a process is left in it. */
 bool cgroup_slot_remove(const struct cgroups *c, unsigned index);
-must_check int cgroup_slot_limit(const struct cgroups *c, struct cgroup_slot *s, uint64_t memory_max,
-                                 uint32_t pids_max, struct err *e);
+must_check int cgroup_slot_limit(const struct cgroups *c, struct cgroup_slot *s,
+                                 uint64_t memory_max, uint32_t pids_max, struct err *e);
 /* Ready for the next sandbox? Resets the peak. False: something of the last one stayed. */
 bool cgroup_slot_clean(const struct cgroups *c, struct cgroup_slot *s);
 

@@ -14,11 +14,13 @@
 
 enum { HELLO_MS = 15000, LAUNCHER_FD = 3 };
 
-__attribute__((noreturn)) static void become_launcher(const struct launch_conf *c, const char *path, int sock)
+__attribute__((noreturn)) static void become_launcher(const struct launch_conf *c, const char *path,
+                                                      int sock)
 {
     char uid[16];
     char *const argv[] = {
-        (char *)"sandbox-launcher", uid, (char *)c->netns, (char *)c->workspaces, (char *)c->directory, NULL,
+        (char *)"sandbox-launcher", uid,  (char *)c->netns, (char *)c->workspaces,
+        (char *)c->directory,       NULL,
     };
     char *const empty[] = {NULL};
     sigset_t none;
@@ -53,8 +55,8 @@ static int await_hello(int sock, struct launch_msg *ret, struct err *e)
     return 0;
 }
 
-int launch_start(const struct launch_conf *c, int *ret_sock, pid_t *ret_pid, struct launch_msg *ret_hello,
-                 struct err *e)
+int launch_start(const struct launch_conf *c, int *ret_sock, pid_t *ret_pid,
+                 struct launch_msg *ret_hello, struct err *e)
 {
     cleanup_close int here = -1, there = -1;
     cleanup_reap pid_t pid = -1;

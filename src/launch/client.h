@@ -21,5 +21,7 @@ enum { LAUNCH_UID_BASE = 0x60000000 };
 /* Starts the launcher with an empty environment and waits for its HELLO (bounded). */
 must_check int launch_start(const struct launch_conf *c, int *ret_sock, pid_t *ret_pid,
                             struct launch_msg *ret_hello, struct err *e);
-/* One message; its descriptors go into fds. 1, 0 when nothing is there, -errno (-EPIPE: the end). */
-must_check int launch_receive(int sock, struct launch_msg *ret, int fds[LAUNCH_FDS_STARTED], size_t *ret_n);
+/* One message; its descriptors go into fds. 1, 0 when nothing is there, -errno (-EPIPE: the end).
+ */
+must_check int launch_receive(int sock, struct launch_msg *ret, int fds[LAUNCH_FDS_STARTED],
+                              size_t *ret_n);

@@ -21,8 +21,8 @@
 #include "launch/sys.h"
 
 enum {
-    DUP_BASE = 64,      /* above every number we assign */
-    OOM_SCORE = 500,    /* inside dies before outside */
+    DUP_BASE = 64,   /* above every number we assign */
+    OOM_SCORE = 500, /* inside dies before outside */
     LAST_CAP_GUESS = 63,
     STACK_MAX = 8 << 20,
     LOCKED_MAX = 64 << 10,
@@ -48,7 +48,8 @@ static int step_descriptors(const struct confine *c)
 
     for (size_t i = 0; i < LAUNCH_FDS_PREPARE; i++)
         moved[i] = fcntl(c->fds[i], F_DUPFD_CLOEXEC, DUP_BASE);
-    moved[LAUNCH_FDS_PREPARE] = c->workspace < 0 ? -1 : fcntl(c->workspace, F_DUPFD_CLOEXEC, DUP_BASE);
+    moved[LAUNCH_FDS_PREPARE] =
+        c->workspace < 0 ? -1 : fcntl(c->workspace, F_DUPFD_CLOEXEC, DUP_BASE);
     null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0)
         return -errno;
@@ -58,7 +59,8 @@ static int step_descriptors(const struct confine *c)
     for (int i = 0; i < LAUNCH_FDS_PREPARE; i++)
         if (moved[i] < 0 || dup3(moved[i], INIT_FD_CTL + i, O_CLOEXEC) < 0)
             return -errno;
-    if (moved[LAUNCH_FDS_PREPARE] >= 0 && dup3(moved[LAUNCH_FDS_PREPARE], INIT_FD_END, O_CLOEXEC) < 0)
+    if (moved[LAUNCH_FDS_PREPARE] >= 0 &&
+        dup3(moved[LAUNCH_FDS_PREPARE], INIT_FD_END, O_CLOEXEC) < 0)
         return -errno;
     return close_range((unsigned)INIT_FD_END + (c->workspace >= 0), ~0u, 0) < 0 ? -errno : 0;
 }
@@ -116,7 +118,8 @@ static int step_user(const struct confine *c)
     char map[48];
     int r;
 
-    if (!c->rootless && (sys_setgroups_none() < 0 || sys_setresgid(c->uid) < 0 || sys_setresuid(c->uid) < 0))
+    if (!c->rootless &&
+        (sys_setgroups_none() < 0 || sys_setresgid(c->uid) < 0 || sys_setresuid(c->uid) < 0))
         return -errno;
     if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 || unshare(CLONE_NEWUSER) < 0)
         return -errno;
@@ -129,18 +132,21 @@ static int step_user(const struct confine *c)
 
 static int step_limits(const struct confine *c)
 {
+    /* Counted in the new user namespace, where init is one. A control group counts better and is
+     * to be met first, because it also tells that it refused. */
+    const rlim_t slack = c->msg->flags & LAUNCH_WATCH_MEMORY ? 0 : 16;
     const struct {
         __rlimit_resource_t what;
         rlim_t limit;
     } rows[] = {
-        {RLIMIT_CORE,       0                },
-        {RLIMIT_MEMLOCK,    LOCKED_MAX       },
-        {RLIMIT_STACK,      STACK_MAX        },
-        {RLIMIT_SIGPENDING, SIGNALS_MAX      },
-        {RLIMIT_MSGQUEUE,   LOCKED_MAX       },
-        {RLIMIT_NICE,       0                },
-        {RLIMIT_RTPRIO,     0                },
-        {RLIMIT_NPROC,      c->msg->pids_max + 1}, /* counted in the new user namespace; init is one */
+        {RLIMIT_CORE,       0                           },
+        {RLIMIT_MEMLOCK,    LOCKED_MAX                  },
+        {RLIMIT_STACK,      STACK_MAX                   },
+        {RLIMIT_SIGPENDING, SIGNALS_MAX                 },
+        {RLIMIT_MSGQUEUE,   LOCKED_MAX                  },
+        {RLIMIT_NICE,       0                           },
+        {RLIMIT_RTPRIO,     0                           },
+        {RLIMIT_NPROC,      c->msg->pids_max + 1 + slack},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -193,18 +199,18 @@ static const struct {
     const char *name;
     step_fn *run;
 } steps[] = {
-    {"descriptors",            step_descriptors      },
-    {"session",                step_session          },
-    {"private mounts",         step_mounts           },
-    {"host name",              step_name             },
-    {"out-of-memory score",    step_oom_score        },
-    {"working directory",      step_directory        },
-    {"user namespace",         step_user             },
-    {"resource limits",        step_limits           },
-    {"capabilities",           step_capabilities     },
-    {"undumpable init",        step_undumpable       },
-    {"no new privileges",      step_no_new_privileges},
-    {"system call filter",     step_filter           },
+    {"descriptors",         step_descriptors      },
+    {"session",             step_session          },
+    {"private mounts",      step_mounts           },
+    {"host name",           step_name             },
+    {"out-of-memory score", step_oom_score        },
+    {"working directory",   step_directory        },
+    {"user namespace",      step_user             },
+    {"resource limits",     step_limits           },
+    {"capabilities",        step_capabilities     },
+    {"undumpable init",     step_undumpable       },
+    {"no new privileges",   step_no_new_privileges},
+    {"system call filter",  step_filter           },
 };
 
 __attribute__((noreturn)) static void report(const char *step, int r, int ctl)
@@ -212,7 +218,8 @@ __attribute__((noreturn)) static void report(const char *step, int r, int ctl)
     char bytes[sizeof(struct init_msg) + 128];
     struct init_msg m = {.verb = INIT_FAILED, .arg = -r};
 
-    m.name_n = (uint32_t)snprintf(bytes + sizeof m, sizeof bytes - sizeof m, "%s: %s", step, strerror(-r));
+    m.name_n =
+        (uint32_t)snprintf(bytes + sizeof m, sizeof bytes - sizeof m, "%s: %s", step, strerror(-r));
     memcpy(bytes, &m, sizeof m);
     (void)!fd_send(ctl, bytes, sizeof m + m.name_n, NULL, 0);
     _exit(1);

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "launch/confine.h"
 #include "launch/scan.h"
+#include "launch/watch.h"
 #include "launch/wire.h"
 
 enum { PROCESSES_MAX = 1024 };
@@ -28,8 +29,9 @@ struct process {
 struct state {
     const struct init *conf;
     int ctl, chld;
-    int workspace;     /* directory */
-    bool first_ended;  /* EXITED was sent for the first process of an ephemeral sandbox */
+    int workspace;    /* directory */
+    int64_t oom;      /* times the memory watch had to kill */
+    bool first_ended; /* EXITED was sent for the first process of an ephemeral sandbox */
     struct process processes[PROCESSES_MAX];
 };
 
@@ -54,7 +56,8 @@ static void reset_signals(void)
 }
 
 /* In the new process. fds: job, in, out, err. */
-__attribute__((noreturn)) static void become_process(const struct state *s, const int fds[INIT_FDS_SPAWN])
+__attribute__((noreturn)) static void become_process(const struct state *s,
+                                                     const int fds[INIT_FDS_SPAWN])
 {
     static const int target[INIT_FDS_SPAWN] = {3, 0, 1, 2};
     int moved[INIT_FDS_SPAWN];
@@ -133,7 +136,8 @@ static void fill_usage(struct init_msg *m)
 
     if (getrusage(RUSAGE_CHILDREN, &u) < 0)
         return;
-    m->cpu_us = (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec + u.ru_stime.tv_usec;
+    m->cpu_us = (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
+                u.ru_stime.tv_usec;
     m->maxrss = (int64_t)u.ru_maxrss * 1024;
     m->io_read = (int64_t)u.ru_inblock * 512;
     m->io_write = (int64_t)u.ru_oublock * 512;
@@ -146,6 +150,7 @@ static void first_ended(struct state *s, int status)
     if (s->first_ended)
         return;
     s->first_ended = true;
+    m.oom = s->oom;
     kill_everything(s, NULL);
     fill_usage(&m);
     m.arg = scan_entries(s->workspace);
@@ -229,7 +234,15 @@ static void loop(struct state *s)
         {.fd = s->chld, .events = POLLIN},
     };
 
-    while (poll(p, 2, -1) > 0 || errno == EINTR) {
+    for (;;) {
+        int r = poll(p, 2, s->conf->memory_max && !s->first_ended ? WATCH_MS : -1);
+
+        if (r < 0 && errno != EINTR)
+            return;
+        if (s->conf->memory_max && watch_memory_used() > s->conf->memory_max) {
+            s->oom++;
+            stop(s);
+        }
         if (p[1].revents)
             reap(s);
         if (p[0].revents)

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* What a first process does: descriptors 0, 1, 2 are its streams, 3 the job. Must not return. */
 typedef void init_runner_fn(void *user);
@@ -26,6 +27,7 @@ struct init {
     const struct init_host *host; /* borrowed */
     int ctl;                      /* owned */
     bool persistent;              /* no first process; lives until the socket closes */
+    uint64_t memory_max;          /* watched by init itself; 0: a control group does */
 };
 
 __attribute__((noreturn)) void init_run(const struct init *conf);

@@ -20,7 +20,9 @@
 #include "launch/wire.h"
 
 enum { DUP_BASE = 64 }; /* above every number we assign */
-enum { SANDBOX_NAMESPACES = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP };
+enum {
+    SANDBOX_NAMESPACES = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP
+};
 
 struct state {
     struct keeper *k;
@@ -87,6 +89,7 @@ __attribute__((noreturn)) static void become_sandbox(struct state *s, const stru
         .host = s->k->host,
         .ctl = INIT_FD_CTL,
         .persistent = (m->flags & LAUNCH_PERSISTENT) != 0,
+        .memory_max = m->flags & LAUNCH_WATCH_MEMORY ? m->memory_max : 0,
     });
 }
 

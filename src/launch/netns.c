@@ -18,9 +18,9 @@
 static const struct {
     const char *path, *value;
 } settings[] = {
-    {"/proc/sys/net/ipv4/tcp_max_tw_buckets",        "0"},
+    {"/proc/sys/net/ipv4/tcp_max_tw_buckets",         "0"},
     {"/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"},
-    {"/proc/sys/net/ipv4/tcp_no_metrics_save",       "1"},
+    {"/proc/sys/net/ipv4/tcp_no_metrics_save",        "1"},
 };
 
 /* Everything in it is counted per namespace. */

@@ -24,8 +24,8 @@ enum { ETC_FILE_MAX = 1 << 20, ETC_DEPTH_MAX = 6 };
 static const char stage[] = "/tmp";
 
 static const char *const directories[] = {
-    "usr", "proc", "dev", "dev/pts", "dev/shm", "tmp", "workspace", "etc", "etc/ssl", "var", "var/tmp",
-    "run", "home", "opt", "srv", "mnt",
+    "usr",     "proc", "dev",     "dev/pts", "dev/shm", "tmp", "workspace", "etc",
+    "etc/ssl", "var",  "var/tmp", "run",     "home",    "opt", "srv",       "mnt",
 };
 
 /* Top-level names that are links into /usr on merged systems and directories on others. */
@@ -33,27 +33,50 @@ static const char *const system_links[] = {"bin", "sbin", "lib", "lib32", "lib64
 
 /* Of /etc only what programs cannot do without, and nothing that is a secret. */
 static const char *const etc_shared[] = {
-    "alternatives", "ssl/certs",  "ssl/openssl.cnf", "ld.so.cache",   "ld.so.conf", "ld.so.conf.d",
-    "localtime",    "timezone",   "mime.types",      "fonts",         "protocols",  "services",
-    "python3",      "python3.11", "php",             "matplotlibrc",  "magic",      "bash.bashrc",
-    "ImageMagick-6", "perl",      "java-17-openjdk", "ca-certificates.conf", "rpc", "debian_version",
-    "os-release",   "papersize",  "inputrc",         "terminfo",
+    "alternatives",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "timezone",
+    "mime.types",
+    "fonts",
+    "protocols",
+    "services",
+    "python3",
+    "python3.11",
+    "php",
+    "matplotlibrc",
+    "magic",
+    "bash.bashrc",
+    "ImageMagick-6",
+    "perl",
+    "java-17-openjdk",
+    "ca-certificates.conf",
+    "rpc",
+    "debian_version",
+    "os-release",
+    "papersize",
+    "inputrc",
+    "terminfo",
 };
 
 static const struct {
     const char *name, *text;
 } etc_made[] = {
-    {"passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+    {"passwd",        "root:x:0:0:root:/root:/usr/sbin/nologin\n"
                "sandbox:x:1000:1000:sandbox:/workspace:/bin/bash\n"
-               "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
-    {"group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"},
-    {"hosts", "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost ip6-loopback\n"},
-    {"hostname", "sandbox\n"},
+               "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"      },
+    {"group",         "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"                           },
+    {"hosts",         "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost ip6-loopback\n"  },
+    {"hostname",      "sandbox\n"                                                                },
     {"nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
                       "networks: files\nprotocols: files\nservices: files\n"},
-    {"resolv.conf", "# no network\n"},
-    {"host.conf", "multi on\n"},
-    {"machine-id", "00000000000000000000000000000001\n"},
+    {"resolv.conf",   "# no network\n"                                                           },
+    {"host.conf",     "multi on\n"                                                               },
+    {"machine-id",    "00000000000000000000000000000001\n"                                       },
 };
 
 static const struct {
@@ -179,7 +202,9 @@ static int copy_entry(int from_dir, const char *name, int to_dir, int depth);
 
 static int copy_directory(int from_dir, const char *name, int to_dir, int depth)
 {
-    cleanup_close int from = openat(from_dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), to = -1;
+    cleanup_close int from =
+                          openat(from_dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW),
+                      to = -1;
     int listed, r = 0;
     DIR *d;
 
@@ -278,7 +303,9 @@ static int mount_stage(void)
 {
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return -errno;
-    return mount("root", stage, "tmpfs", MS_NOSUID, "size=32m,nr_inodes=16384,mode=0755") < 0 ? -errno : 0;
+    return mount("root", stage, "tmpfs", MS_NOSUID, "size=32m,nr_inodes=16384,mode=0755") < 0
+               ? -errno
+               : 0;
 }
 
 /* A /proc of the launcher's pid namespace stays below the sandboxes' own: without a visible one
@@ -297,7 +324,8 @@ static int enter_stage(void)
         chdir("/") < 0)
         return -errno;
     /* last, because mount points had to be made */
-    return mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID, NULL) < 0 ? -errno : 0;
+    return mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID, NULL) < 0 ? -errno
+                                                                                          : 0;
 }
 
 static int build(bool rootless, struct err *e)

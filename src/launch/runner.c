@@ -177,8 +177,9 @@ int runner_read(struct job *ret, const char **ret_what)
 void runner_fail(const char *what, int r)
 {
     char json[256], frame[320];
-    int n = snprintf(json, sizeof json, "{\"type\":\"StartError\",\"message\":\"%s: %s\",\"stack\":\"\"}",
-                     what, strerror(-r));
+    int n = snprintf(json, sizeof json,
+                     "{\"type\":\"StartError\",\"message\":\"%s: %s\",\"stack\":\"\"}", what,
+                     strerror(-r));
     int k = snprintf(frame, sizeof frame, "E%08x%s", (unsigned)n, json);
 
     (void)!write(RUNNER_FD, frame, (size_t)k);

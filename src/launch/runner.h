@@ -23,7 +23,8 @@ struct job {
 /* Reads a job, applies limits, directory and files. 0, or -errno with *ret_what saying at which
  * point; -ENODATA: the daemon closed the socket without a job. */
 must_check int runner_read(struct job *ret, const char **ret_what);
-/* Tells the daemon by an error frame, and standard error, why nothing ran; exits with 126 or 127. */
+/* Tells the daemon by an error frame, and standard error, why nothing ran; exits with 126 or 127.
+ */
 __attribute__((noreturn)) void runner_fail(const char *what, int r);
 
 /* For struct init_host: execs the job. */

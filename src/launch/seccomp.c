@@ -5,9 +5,9 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
-#include <stdint.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -41,22 +41,23 @@ static const struct deny_arg {
     enum stage stage;
     struct scmp_arg_cmp cmp;
 } denied_args[] = {
-/* clang-format off */
+  /* clang-format off */
+#define LISTENER SECCOMP_FILTER_FLAG_NEW_LISTENER
 #define CLONE_FLAG(f) {"clone", EPERM, STAGE_LAST, {0, SCMP_CMP_MASKED_EQ, (f), (f)}}
-    CLONE_FLAG(CLONE_NEWNS), CLONE_FLAG(CLONE_NEWCGROUP), CLONE_FLAG(CLONE_NEWUTS), CLONE_FLAG(CLONE_NEWIPC),
-    CLONE_FLAG(CLONE_NEWUSER), CLONE_FLAG(CLONE_NEWPID), CLONE_FLAG(CLONE_NEWNET),
+    CLONE_FLAG(CLONE_NEWNS), CLONE_FLAG(CLONE_NEWCGROUP), CLONE_FLAG(CLONE_NEWUTS),
+    CLONE_FLAG(CLONE_NEWIPC), CLONE_FLAG(CLONE_NEWUSER), CLONE_FLAG(CLONE_NEWPID), CLONE_FLAG(CLONE_NEWNET),
     /* typing into the terminal of somebody else */
     {"ioctl", EPERM, STAGE_BASE, {1, SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCSTI}},
     {"ioctl", EPERM, STAGE_BASE, {1, SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCLINUX}},
     {"ioctl", EPERM, STAGE_BASE, {1, SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCCONS}},
     {"prctl", EPERM, STAGE_BASE, {0, SCMP_CMP_MASKED_EQ, 0xffffffff, PR_SET_MM}},
     /* a listener could answer system calls of other filters' owners */
-    {"seccomp", EPERM, STAGE_LAST, {1, SCMP_CMP_MASKED_EQ, SECCOMP_FILTER_FLAG_NEW_LISTENER, SECCOMP_FILTER_FLAG_NEW_LISTENER}},
+    {"seccomp", EPERM, STAGE_LAST, {1, SCMP_CMP_MASKED_EQ, LISTENER, LISTENER}},
     /* ADDR_NO_RANDOMIZE; the query 0xffffffff has bit 31 and passes */
     {"personality", EPERM, STAGE_BASE, {0, SCMP_CMP_MASKED_EQ, 0x80040000, 0x40000}},
     /* limits of init, which shares the user */
     {"prlimit64", EPERM, STAGE_BASE, {0, SCMP_CMP_EQ, 1, 0}},
-/* clang-format on */
+  /* clang-format on */
 };
 
 /* Families a program may open; of netlink only routing, which getifaddrs() reads. Everything else
@@ -92,7 +93,7 @@ static int add_families(scmp_filter_ctx ctx)
     int nr = seccomp_syscall_resolve_name("socket"), r = 0;
     struct scmp_arg_cmp above = {0, SCMP_CMP_GT, AF_NETLINK, 0};
     struct scmp_arg_cmp netlink[] = {
-        {0, SCMP_CMP_EQ, AF_NETLINK, 0},
+        {0, SCMP_CMP_EQ, AF_NETLINK,            0},
         {2, SCMP_CMP_NE, 0 /* NETLINK_ROUTE */, 0},
     };
 

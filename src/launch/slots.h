@@ -16,8 +16,9 @@
 #include "core/plan.h"
 #include "launch/cgroup.h"
 #include "launch/wire.h"
+#include "launch/zygote.h"
 
-enum { SLOTS_MAX = 2048, PENDING_MAX = 4096 };
+enum { SLOTS_MAX = 2048 };
 
 struct slot {
     bool open, busy, told; /* told: the daemon has its usage descriptors */
@@ -31,8 +32,29 @@ struct slot {
     struct cgroup_slot cgroup;
 };
 
-/* A request waiting for a slot. */
-struct pending {
-    struct launch_msg msg;
-    int fds[LAUNCH_FDS_PREPARE]; /* owned */
+/* What all slots are made from. */
+struct slots {
+    int mntns; /* owned: template root */
+    bool rootless, netns_fresh;
+    uid_t uid_base;
+    struct cgroups cgroups;
+    struct filters filters;
+    struct init_host exec_host;
+    struct zygotes zygotes;
+
+    unsigned next_index;
+    struct slot slot[SLOTS_MAX];
+    size_t n;                   /* highest used + 1 */
+    unsigned graves[SLOTS_MAX]; /* closed slots whose groups are still there */
+    size_t graves_n;
 };
+
+/* A new one with its keeper; NULL with ERR_BUSY when all are in use. */
+struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e);
+struct slot *slot_find_idle(struct slots *all, enum plan_template t);
+/* The keeper, and whatever lives in it, ends. */
+void slot_close(struct slots *all, struct slot *s);
+
+size_t slots_idle(const struct slots *all, enum plan_template t);
+/* Removes groups of closed slots; true while some are left. */
+bool slots_bury(struct slots *all);

@@ -19,7 +19,8 @@ enum launch_verb {
 
     /* launcher to daemon */
     LAUNCH_HELLO,   /* first message, and again after a restart: traits this host gives */
-    LAUNCH_STARTED, /* sandbox `id` runs in `slot`; fds when the slot is new: cpu, memory, oom, pids */
+    LAUNCH_STARTED, /* sandbox `id` runs in `slot`; fds when the slot is new: cpu, memory, oom, pids
+                     */
     LAUNCH_FAILED,  /* sandbox `id` was not made; text says why */
     LAUNCH_DEAD,    /* sandbox `id` is gone and its slot is clean or retired */
     LAUNCH_VERB_COUNT,
@@ -30,7 +31,7 @@ enum {
     LAUNCH_WATCH_MEMORY = 2, /* PREPARE: no memory controller here; init watches instead */
     LAUNCH_CGROUP2 = 4,      /* STARTED: usage files are those of version 2 */
     LAUNCH_RETIRED = 8,      /* DEAD: the slot is closed, its usage files are void */
-}; /* flags */
+};                           /* flags */
 
 enum { LAUNCH_FDS_PREPARE = 5, LAUNCH_FDS_STARTED = 4, LAUNCH_WORKSPACE_MAX = 136 };
 
@@ -41,10 +42,11 @@ struct launch_msg {
     uint64_t memory_max, workspace_max, workspace_files, tmp_max;
     uint32_t pids_max, slot;
     uint32_t traits, templates; /* HELLO: enum jail_trait; which templates can be warmed */
-    int32_t status; /* DEAD: wait status of init */
+    int32_t status;             /* DEAD: wait status of init */
     uint32_t flags;
-    char workspace[LAUNCH_WORKSPACE_MAX]; /* "": fresh tmpfs; else a name below the workspace root */
-    struct err err;                       /* FAILED */
+    char
+        workspace[LAUNCH_WORKSPACE_MAX]; /* "": fresh tmpfs; else a name below the workspace root */
+    struct err err;                      /* FAILED */
 };
 
 /* ---- daemon <-> init: SEQPACKET ---- */

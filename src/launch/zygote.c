@@ -25,10 +25,14 @@ _Static_assert(ARRAY_LEN(programs) == TEMPLATE_COUNT, "every template has a row"
 
 /* Numerical libraries would start threads at import, and a fork keeps only one. */
 static char *const environment[] = {
-    (char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"HOME=/workspace",
-    (char *)"TMPDIR=/tmp",                       (char *)"LANG=C.UTF-8",
-    (char *)"OPENBLAS_NUM_THREADS=1",            (char *)"OMP_NUM_THREADS=1",
-    (char *)"MKL_NUM_THREADS=1",                 NULL,
+    (char *)"PATH=/usr/local/bin:/usr/bin:/bin",
+    (char *)"HOME=/workspace",
+    (char *)"TMPDIR=/tmp",
+    (char *)"LANG=C.UTF-8",
+    (char *)"OPENBLAS_NUM_THREADS=1",
+    (char *)"OMP_NUM_THREADS=1",
+    (char *)"MKL_NUM_THREADS=1",
+    NULL,
 };
 
 void zygotes_init(struct zygotes *z, const char *directory, int mntns)
@@ -38,7 +42,8 @@ void zygotes_init(struct zygotes *z, const char *directory, int mntns)
     z->mntns = mntns;
     for (size_t t = 0; t < TEMPLATE_COUNT; t++) {
         z->of[t] = (struct zygote){.program = -1, .sock = -1};
-        if (programs[t] && (size_t)snprintf(path, sizeof path, "%s/%s", directory, programs[t]) < sizeof path)
+        if (programs[t] &&
+            (size_t)snprintf(path, sizeof path, "%s/%s", directory, programs[t]) < sizeof path)
             z->of[t].program = open(path, O_RDONLY | O_CLOEXEC);
     }
 }
@@ -48,7 +53,8 @@ bool zygotes_has(const struct zygotes *z, enum plan_template t)
     return t == TEMPLATE_EXEC || z->of[t].program >= 0;
 }
 
-__attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enum plan_template t, int sock)
+__attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enum plan_template t,
+                                                    int sock)
 {
     char *const argv[] = {(char *)programs[t], NULL};
     int program = fcntl(z->of[t].program, F_DUPFD_CLOEXEC, 64);
@@ -115,8 +121,8 @@ static int order(const struct zygote *g, const struct keeper *k)
     return fd_send(g->sock, &m, sizeof m, fds, n);
 }
 
-int zygotes_fork(struct zygotes *z, enum plan_template t, const struct keeper *k, unsigned *ret_generation,
-                 struct err *e)
+int zygotes_fork(struct zygotes *z, enum plan_template t, const struct keeper *k,
+                 unsigned *ret_generation, struct err *e)
 {
     struct zygote *g = &z->of[t];
     int r;

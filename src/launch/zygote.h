@@ -19,8 +19,8 @@
 #include "launch/keeper.h"
 
 enum {
-    ZYGOTE_FD = 3,             /* the zygote's end */
-    ZYGOTE_RUNS_MAX = 20000,   /* of one generation */
+    ZYGOTE_FD = 3,           /* the zygote's end */
+    ZYGOTE_RUNS_MAX = 20000, /* of one generation */
     ZYGOTE_SECONDS_MAX = 3600,
 };
 

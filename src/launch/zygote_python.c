@@ -79,7 +79,8 @@ static int warm(struct warmed *w)
     w->finish = PyObject_GetAttrString(wrapper, "finish");
     w->before = PyObject_GetAttrString(warmer, "before");
     w->rehearse = PyObject_GetAttrString(warmer, "rehearse");
-    (void)PyDict_DelItemString(PyImport_GetModuleDict(), "_sandbox_warm"); /* not the program's to see */
+    (void)PyDict_DelItemString(PyImport_GetModuleDict(),
+                               "_sandbox_warm"); /* not the program's to see */
     if (!w->run || !w->finish || !w->before || !w->rehearse)
         return report("wrapper's functions");
     return 0;

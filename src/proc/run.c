@@ -126,6 +126,10 @@ static void usage_read(struct run *r, const struct init_msg *m)
     u->memory_peak = known(u->memory_peak, m->maxrss);
     u->io_read = known(u->io_read, m->io_read);
     u->io_write = known(u->io_write, m->io_write);
+    if (u->cpu_us < m->cpu_us) /* a cold sandbox had used some before its counters were known */
+        u->cpu_us = m->cpu_us;
+    if (m->oom > 0)
+        u->oom_kills = known(u->oom_kills, 0) + m->oom;
 }
 
 /* Why did it end? An explicit stop speaks first, then the limits of which the kernel told. */

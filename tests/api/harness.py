@@ -379,12 +379,17 @@ class Daemon:
     def tree(self):
         return descendants(self.pid)
 
+    def helper(self, name):
+        """The pid of the process of that name nearest below the daemon."""
+        return wait_until(lambda: next((p for p in sorted(self.tree()) if is_alive(p)
+                                        and read_proc(p, "comm").strip() == name.encode()), None),
+                          f"{name} below the daemon")
+
+    def guard(self):
+        return self.helper("sandbox-guard")
+
     def launcher(self):
-        """The pid of the launcher: the daemon's only child of that name."""
-        return wait_until(
-            lambda: next((p for p in children_by_parent().get(self.pid, [])
-                          if read_proc(p, "comm").strip() == b"sandbox-launche" and is_alive(p)), None),
-            "a launcher below the daemon")
+        return self.helper("sandbox-launch")
 
     def signal(self, number):
         os.kill(self.pid, number)
@@ -442,6 +447,16 @@ def start_daemon(args=(), user=None, binary=None, **env):
     daemon = Daemon(env, args, user, binary)
     live.add(daemon.pid)
     return daemon
+
+
+def start_refused(user=None, binary=None, **env):
+    """How a daemon that must not start refused to."""
+    try:
+        daemon = start_daemon((), user, binary, **env)
+    except StartFailed as refusal:
+        return refusal
+    daemon.stop()
+    raise AssertionError(f"started with {env}")
 
 
 def need(condition, reason):

@@ -46,10 +46,9 @@ def delegated():
 def test_full_isolation_is_refused_with_advice(programs):
     if delegated():
         pytest.skip("control groups are delegated to the ordinary user here")
-    with pytest.raises(harness.StartFailed) as caught:
-        harness.start_daemon(binary=programs / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="full")
-    assert caught.value.status == 1
-    text = caught.value.stderr
+    refusal = harness.start_refused(binary=programs / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="full")
+    assert refusal.status == 1
+    text = refusal.stderr
     assert "cgroup" in text.lower(), "says which"
     assert "delegat" in text.lower() and "ISOLATION_LEVEL=basic" in text, "says what to do"
 
@@ -157,13 +156,14 @@ def test_processes_are_bounded_all_the_same(rootless):
 def test_it_cleans_up_after_sudden_death(make_daemon, programs):
     daemon = make_daemon(binary=programs / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="basic")
     mark = harness.marker()
-    daemon.start(harness.spawn_marked(mark), "shell")
+    run = daemon.start(harness.spawn_marked(mark), "shell")
     harness.wait_until(lambda: harness.processes_with(mark), "the program runs")
     tree = daemon.tree()
     daemon.signal(signal.SIGKILL)
     daemon.wait()
     harness.wait_until(lambda: not harness.processes_with(mark), "the program is dead")
     harness.wait_until(lambda: not [p for p in tree if harness.is_alive(p)], "launcher and inits are dead")
+    run.close()
 
 
 def test_secrets_are_out_of_reach(rootless):

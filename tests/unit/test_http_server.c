@@ -16,11 +16,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -904,6 +906,44 @@ static void connections_beyond_the_limit_hear_why(void **state)
     app_close(a);
 }
 
+/* Without a pause the loop would turn as fast as it can while connections wait in the backlog. */
+static void running_out_of_descriptors_pauses_and_recovers(void **state)
+{
+    int fds[2];
+    struct log log = {.level = LOG_WARN, .json = true};
+    struct rlimit old, low;
+    struct app *a;
+    struct client *k;
+    char text[4096];
+    unsigned turns = 0;
+
+    (void)state;
+    assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+    log.fd = fds[1];
+    a = open_with((struct http_server_conf){.log = &log});
+    k = client_open(a);
+    put(k, "GET /hello/late HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    low = (struct rlimit){(rlim_t)k->fd + 1, old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    for (size_t n = 0; n < 3;) {
+        ssize_t got;
+
+        assert_int_not_equal(event_base_loop(a->base, EVLOOP_ONCE), -1);
+        turns++;
+        while ((got = read(fds[0], text, sizeof text - 1)) > 0) {
+            text[got] = '\0';
+            n += count(text, "accept_paused");
+        }
+    }
+    assert_true(turns < 20);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    await(a, strstr(k->text, "hello late"));
+    app_close(a);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+}
+
 static void bodies_in_memory_are_bounded_together(void **state)
 {
     struct app *a = open_with((struct http_server_conf){.buffered_max = 100});
@@ -1060,6 +1100,7 @@ int main(void)
         cmocka_unit_test(a_body_has_a_least_rate),
         cmocka_unit_test(a_client_that_takes_nothing_is_dropped),
         cmocka_unit_test(connections_beyond_the_limit_hear_why),
+        cmocka_unit_test(running_out_of_descriptors_pauses_and_recovers),
         cmocka_unit_test(bodies_in_memory_are_bounded_together),
         cmocka_unit_test(pipelining_without_reading_fills_no_memory),
         cmocka_unit_test(shutdown_is_graceful),

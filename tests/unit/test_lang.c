@@ -304,6 +304,7 @@ static void the_event_is_chosen(void **state)
 /* The longest event that fits into a variable, and one byte more. */
 static void a_long_event_is_a_file(void **state)
 {
+    static const char head[] = "{\"a\":1";
     const size_t most = LANG_STRING_MAX - strlen("EVENT_JSON=");
     cleanup_free char *event = malloc(most + 1);
     struct exec_spec s = spec_of("javascript", "");
@@ -311,7 +312,7 @@ static void a_long_event_is_a_file(void **state)
     (void)state;
     assert_non_null(event);
     memset(event, ' ', most + 1);
-    memcpy(event, "{\"a\":1", 6);
+    memcpy(event, head, sizeof head - 1);
     event[most - 1] = '}';
     s.event = (struct bytes){event, most};
     {

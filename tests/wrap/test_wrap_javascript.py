@@ -64,7 +64,7 @@ def failed(code, *words, event=None, **fields):
     "export default { handler: (event) => event.a + 1 }",
     "const f = (event) => event.a + 1; export { f as handler }",
     "import fs from 'fs'; function handler(event) { return event.a + (fs.statSync ? 1 : 0) }",
-    "import { basename } from 'node:path'; export const handler = (e) => e.a + basename('/1').length",
+    "import { sep } from 'node:path'; export const handler = (e) => e.a + sep.length",
     "import * as p from 'path'; const handler = async (e) => e.a + p.basename('/1').length",
     "const n = await Promise.resolve(1); export const handler = (event) => event.a + n",
     "const d = import.meta.url; export const handler = (e) => e.a + d.startsWith('file:')",
@@ -111,9 +111,9 @@ def test_context_in_both_spellings():
     got = returned("""
         exports.handler = (event, c) => {
             const left = c.get_remaining_time_in_millis();
-            return [c.execution_id, c.executionId, c.aws_request_id, c.awsRequestId, c.function_name,
-                    c.functionName, c.memory_limit_in_mb, c.memoryLimitInMB, 0 < left && left <= 5000,
-                    c.getRemainingTimeInMillis() <= left];
+            return [c.execution_id, c.executionId, c.aws_request_id, c.awsRequestId,
+                    c.function_name, c.functionName, c.memory_limit_in_mb, c.memoryLimitInMB,
+                    0 < left && left <= 5000, c.getRemainingTimeInMillis() <= left];
         }""", execution_id="id", function_name="f", memory_limit_in_mb=64, remaining_ms=5000)
     assert got == ["id", "id", "id", "id", "f", "f", 64, 64, True, True]
 
@@ -172,7 +172,8 @@ def test_unserialisable_values_fail(code, words):
 
 
 def test_depth_up_to_the_limit_survives():
-    code = "exports.handler = () => { let a = '[{'; for (let i = 0; i < 512; i++) a = [a]; return a }"
+    code = ("exports.handler = () => { let a = '[{';"
+            "for (let i = 0; i < 512; i++) a = [a]; return a }")
     assert run(code).text == "[" * 512 + '"[{"' + "]" * 512
 
 
@@ -373,8 +374,7 @@ def test_syntax_errors_show_the_place(code, shown):
 @pytest.mark.parametrize("code, status", [
     ("process.exit(3)", 3), ("exports.handler = () => process.exit(5)", 5),
     ("exports.handler = async () => { await null; process.exit(0) }", 0),
-    ("exports.handler = () => { setTimeout(() => process.exit(4), 5); return new Promise(() => {}) }",
-     4),
+    ("exports.handler = () => new Promise(() => setTimeout(() => process.exit(4), 5))", 4),
     ("process.exitCode = 6", 6), ("process.kill(process.pid, 'SIGKILL')", -9),
     ("process.abort()", -6),
 ])
@@ -436,8 +436,9 @@ def test_modules_beside_the_program(tmp_path):
                     cwd=tmp_path) == [5, 7, "function"]
     assert returned("""import m from './mine.js'; import p from 'pack'
         import { n, inc } from './live.mjs'
-        export const handler = async () => { inc(); return [m.a, p, n, (await import('./mine.js')).a] }""",
-                    cwd=tmp_path) == [5, 7, 2, 5]
+        export const handler = async () => {
+            inc();
+            return [m.a, p, n, (await import('./mine.js')).a] }""", cwd=tmp_path) == [5, 7, 2, 5]
     assert sorted(os.listdir(tmp_path)) == ["live.mjs", "mine.js", "node_modules"]
 
 
@@ -452,26 +453,25 @@ def test_no_file_is_left_behind(code, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
-def test_modules_run_where_nothing_can_be_written(tmp_path):
-    tmp_path.chmod(0o500)
-    assert returned("export const handler = () => 1", cwd=tmp_path) == 1
+def test_modules_run_where_nothing_can_be_written():
+    assert returned("export const handler = () => 1", cwd="/proc") == 1
 
 
 def test_the_process_looks_ordinary(tmp_path):
     path = f"{tmp_path}/handler.js"
-    assert returned("""exports.handler = () => [process.argv, process.execArgv, __filename, __dirname,
-        require.main === module, module.id, module.filename, process._eval === undefined]""",
-                    cwd=tmp_path) == [[os.path.realpath(wrapper.NODE), path], [], path, str(tmp_path),
-                                      True, ".", path, True]
+    got = returned("""exports.handler = () => [process.argv, process.execArgv, __filename,
+        __dirname, require.main === module, module.id, module.filename, typeof process._eval]""",
+                   cwd=tmp_path)
+    assert got == [[os.path.realpath(wrapper.NODE), path], [], path, str(tmp_path), True, ".", path,
+                   "undefined"]
 
 
 def test_children_and_workers(tmp_path):
-    (tmp_path / "child.js").write_text("process.send(process.argv.length + process.execArgv.length)")
+    (tmp_path / "child.js").write_text("process.send(process.argv.concat(process.execArgv))")
     assert returned("""
         const { fork } = require('child_process'), { Worker } = require('worker_threads');
         exports.handler = async () => [
-            await new Promise((ok) => fork('./child.js').on('message', ok)),
+            await new Promise((ok) => fork('./child.js').on('message', (m) => ok(m.length))),
             await new Promise((ok) => new Worker(
                 "require('worker_threads').parentPort.postMessage(6)", { eval: true })
                 .on('message', ok))];

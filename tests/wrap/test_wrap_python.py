@@ -62,7 +62,7 @@ def failed(code, *words, event=None, **fields):
     ("handler = dict", {"a": 41}),
     ("handler = len", 1),
     ("async def handler(event): return event['a']", 41),
-    ("import asyncio\nasync def handler(e, c):\n await asyncio.sleep(0.001)\n return c.execution_id",
+    ("import asyncio\nasync def handler(e, c):\n await asyncio.sleep(0)\n return c.execution_id",
      "x-1"),
     ("class A:\n def __await__(self):\n  yield from ()\n  return 7\ndef handler(e): return A()", 7),
     ("from __future__ import annotations\ndef handler(event: Unknown): return 'future'", "future"),
@@ -262,7 +262,7 @@ def test_what_was_printed_survives_a_kill():
     "sys.stdin.close()",
 ])
 def test_spoiled_streams_lose_no_result(spoil):
-    assert returned(f"import io, os, sys\ndef handler(e):\n    {spoil}\n    return 'kept'") == "kept"
+    assert returned(f"import io, os, sys\ndef handler(e):\n    {spoil}\n    return 5") == 5
 
 
 def test_errors_reach_the_real_stderr():
@@ -327,7 +327,7 @@ def test_replaced_functions_do_not_hide_an_error(spoil):
 
 
 def test_a_hook_of_the_program_speaks_instead():
-    got = failed("import sys\nsys.excepthook = lambda t, v, tb: print('mine:', v, file=sys.stderr)\n"
+    got = failed("import sys\nsys.excepthook = lambda t, v, tb: sys.stderr.write(f'mine: {v}\\n')\n"
                  "def handler(e): raise ValueError('x')")
     assert got.err == "mine: x\n" and got.error["type"] == "ValueError"
 
@@ -373,16 +373,12 @@ def test_a_forked_copy_returns_nothing():
 
 def test_traceback_has_only_the_programs_frames():
     got = failed("def inner(x):\n    return 1 / x\n\ndef handler(event):\n    return inner(0)\n")
-    assert got.err == textwrap.dedent("""\
-        Traceback (most recent call last):
-          File "/tmp/handler.py", line 5, in handler
-            return inner(0)
-                   ^^^^^^^^
-          File "/tmp/handler.py", line 2, in inner
-            return 1 / x
-                   ~~^~~
-        ZeroDivisionError: division by zero
-        """)
+    marks = [line for line in got.err.splitlines() if set(line) <= set(" ~^")]
+    assert [line for line in got.err.splitlines() if line not in marks] == [
+        'Traceback (most recent call last):',
+        '  File "/tmp/handler.py", line 5, in handler', '    return inner(0)',
+        '  File "/tmp/handler.py", line 2, in inner', '    return 1 / x',
+        'ZeroDivisionError: division by zero']
     assert got.error == {"type": "ZeroDivisionError", "message": "division by zero",
                          "stack": got.err}
 
@@ -423,12 +419,15 @@ def test_chained_and_grouped_exceptions_are_shown():
     ("def handler(e): raise MemoryError", "MemoryError"),
     ("def handler(e): raise GeneratorExit", "GeneratorExit"),
     ("import nothere\ndef handler(e): pass", "ModuleNotFoundError"),
-    ("a\0b", "ValueError"),
 ])
 def test_errors_have_a_type(code, kind):
     got = failed(code)
-    assert got.error["type"] == kind or (kind == "ValueError" and "null bytes" in got.err)
+    assert got.error["type"] == kind
     assert kind.split(".")[-1] in got.err
+
+
+def test_a_nul_in_the_code_is_an_error():
+    failed("a\0b", "null bytes")
 
 
 def test_long_messages_are_cut_in_the_frame_only():
@@ -496,7 +495,8 @@ def test_main_module_looks_ordinary(tmp_path):
             main = sys.modules['__main__']
             return [__name__, __file__, sys.argv, main.handler is handler, sys.path[0],
                     type(pickle.loads(pickle.dumps(A()))).__name__, __package__,
-                    sorted(k for k in globals() if not k.startswith('__')), __import__('__main__') is main]
+                    sorted(k for k in globals() if not k.startswith('__')),
+                    __import__('__main__') is main]
         """, cwd=tmp_path)
     path = f"{tmp_path}/handler.py"
     assert got == ["__main__", path, [path], True, str(tmp_path), "A", None,

@@ -41,6 +41,8 @@ const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname', '
 const PEEK = '()=>typeof handler==="undefined"?void 0:handler';
 const ONLY_ESM = /use import statement|token 'export'|import\.meta|already been declared/;
 
+const LOADER = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
+
 const { Error, RangeError, TypeError, process } = globalThis;
 const { apply } = Reflect;
 const { parse, stringify } = JSON;
@@ -247,18 +249,6 @@ function adopt(env) {
     }
 }
 
-/* In node 18, import() in a compiled function has to be led to the loader by hand. */
-function importer(job) {
-    if (vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER) {
-        return vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
-    }
-    return (name) => {
-        if (name[0] === '.' || name[0] === '/') return import(new URL(name, job.url).href);
-        if (/^[a-z]+:/.test(name) || Module.builtinModules.includes(name)) return import(name);
-        return import(pathToFileURL(job.require.resolve(name)).href);
-    };
-}
-
 /* Does the program begin with the directive? Then our addition must not push it from its place. */
 function isStrict(code) {
     const blank = /\s+|\/\/[^\n]*|\/\*[^]*?\*\//y;
@@ -282,11 +272,16 @@ function relocate(job, error, prefix) {
 function compile(job, code, isAsync) {
     const register = `__sandbox__(${PEEK});`;
     let prefix = isStrict(code) ? `'use strict';${register}` : register;
-    if (isAsync) prefix = `(async function (${PARAMETERS.join(', ')}) {${prefix}`;
-    const options = {
-        filename: job.file, columnOffset: -prefix.length, importModuleDynamically: importer(job),
-    };
+    const wrapped = `${isAsync ? 'async ' : ''}function (${PARAMETERS.join(', ')}) {${prefix}`;
+    const options = { filename: job.file, importModuleDynamically: LOADER };
     try {
+        // In node 18 only its own compiler of modules can lead import() to the loader.
+        if (LOADER === undefined && /\bimport\s*\(/.test(code)) {
+            prefix = `return (${wrapped}`;
+            return job.module._compile(`${prefix}${code}\n})`, job.file);
+        }
+        if (isAsync) prefix = `(${wrapped}`;
+        options.columnOffset = -prefix.length;
         return isAsync ? new vm.Script(`${prefix}${code}\n})`, options).runInThisContext()
             : vm.compileFunction(prefix + code, PARAMETERS, options);
     } catch (e) {
@@ -553,7 +548,7 @@ function prepare(fd, frames) {
     process.execArgv = [];
     const code = frames.C.replace(/^\ufeff/, '').replace(/^#!/, '//');
     return {
-        channel: new Channel(fd), code, dir, file, module, told, url: pathToFileURL(file).href,
+        channel: new Channel(fd), code, dir, file, module, told,
         require: Module.createRequire(file), event: parse(frames.V || '{}'), shown: [],
         deadline: now() + (told.remaining_ms || 0),
         syntax: undefined, pending: true, called: false,

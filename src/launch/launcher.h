@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The launcher proper: pid 1 of the namespace in which all sandboxes live. Started by the guard. */
+#pragma once
+
+#include "launch/slots.h"
+
+enum { PENDING_MAX = 4096 };
+
+/* A request waiting for a slot. */
+struct pending {
+    struct launch_msg msg;
+    int fds[LAUNCH_FDS_PREPARE]; /* owned */
+};
+
+struct launcher {
+    int daemon;     /* owned */
+    int workspaces; /* owned: directory of kept workspaces, or -1 */
+    struct slots slots;
+    struct pending pending[PENDING_MAX]; /* a ring */
+    size_t pending_at, pending_n;
+};
+
+/* Ends with EXIT_SUCCESS when the daemon closed its socket or has been told why nothing works. */
+__attribute__((noreturn)) void launcher_main(struct launcher *l);

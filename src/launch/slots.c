@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/slots.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launch/keeper.h"
+
+size_t slots_idle(const struct slots *all, enum plan_template t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < all->n; i++)
+        n += all->slot[i].open && !all->slot[i].busy && all->slot[i].template == t;
+    return n;
+}
+
+void slot_close(struct slots *all, struct slot *s)
+{
+    fd_close_all(&s->keeper, 1); /* the keeper exits on end of file */
+    fd_close_all(&s->pidfd, 1);
+    cgroup_slot_close(&s->cgroup);
+    if (all->cgroups.version && all->graves_n < SLOTS_MAX)
+        all->graves[all->graves_n++] = s->index;
+    s->open = false;
+}
+
+/* A group can go only after its last process did. What refuses now is tried again, and at the very
+ * end the guard removes everything. */
+bool slots_bury(struct slots *all)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < all->graves_n; i++)
+        if (!cgroup_slot_remove(&all->cgroups, all->graves[i]))
+            all->graves[kept++] = all->graves[i];
+    all->graves_n = kept;
+    return kept > 0;
+}
+
+static struct keeper keeper_of(const struct slots *all, const struct slot *s, int sock)
+{
+    struct keeper k = {
+        .slot = s->index,
+        .rootless = all->rootless,
+        .netns_fresh = all->netns_fresh,
+        .uid_first = all->uid_base + (s->index % SLOTS_MAX) * UIDS_PER_SLOT,
+        .sock = sock,
+        .mntns = all->mntns,
+        .filters = &all->filters,
+        .host = &all->exec_host,
+    };
+
+    memcpy(k.procs, s->cgroup.procs, sizeof k.procs);
+    return k;
+}
+
+/* A keeper of our own, or one forked by the zygote of that template. */
+static int start_keeper(struct slots *all, struct slot *s, struct err *e)
+{
+    cleanup_close int here = -1, there = -1;
+    struct keeper k;
+    int sp[2], r;
+    pid_t pid;
+
+    r = fd_socketpair(SOCK_SEQPACKET, sp);
+    if (r < 0)
+        return err_sys(e, r, "keeper socket");
+    here = sp[0], there = sp[1];
+    k = keeper_of(all, s, there);
+    if (s->template != TEMPLATE_EXEC) {
+        if (zygotes_fork(&all->zygotes, s->template, &k, &s->generation, e) < 0)
+            return -1;
+    } else {
+        pid = fork();
+        if (pid < 0)
+            return err_sys(e, -errno, "fork a keeper");
+        if (pid == 0)
+            keeper_run(&k);
+    }
+    s->keeper = take_fd(&here);
+    return 0;
+}
+
+struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e)
+{
+    struct slot *s = NULL;
+
+    for (size_t i = 0; i < SLOTS_MAX && !s; i++)
+        if (!all->slot[i].open) {
+            s = &all->slot[i];
+            all->n = i + 1 > all->n ? i + 1 : all->n;
+        }
+    if (!s)
+        return (void)err_set(e, ERR_BUSY, "all %d slots are in use", SLOTS_MAX), NULL;
+    *s = (struct slot){
+        .open = true, .index = all->next_index++, .template = t, .keeper = -1, .pidfd = -1};
+    if (cgroup_slot_open(&all->cgroups, s->index, &s->cgroup, e) < 0) {
+        s->open = false;
+        return NULL;
+    }
+    if (start_keeper(all, s, e) < 0) {
+        slot_close(all, s);
+        return NULL;
+    }
+    return s;
+}
+
+struct slot *slot_find_idle(struct slots *all, enum plan_template t)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (all->slot[i].open && !all->slot[i].busy && all->slot[i].template == t)
+            return &all->slot[i];
+    return NULL;
+}

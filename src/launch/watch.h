@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of a sandbox without a memory controller: init adds up what /proc and
+ * the tmpfs mounts say, a few times per second. Coarser than a control group
+ * (a fast program overshoots), therefore never declared as the trait.
+ */
+#pragma once
+
+#include <stdint.h>
+
+enum { WATCH_MS = 25 };
+
+uint64_t watch_memory_used(void);
