@@ -64,6 +64,7 @@ void app_done(struct app *a);
 struct exec_order {
     const struct exec_spec *spec; /* execution_id "": made here. Not needed after the call */
     const char *session_id;       /* "": none */
+    const char *request_id;       /* for the log; "": none */
     uint64_t asked_us;            /* when the request was complete */
     execution_done_fn *done;      /* NULL: nobody waits */
     void *user;

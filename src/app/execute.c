@@ -62,7 +62,7 @@ static void log_done(const struct execution *x)
     const struct app *a = x->app;
 
     log_event(&a->log, LOG_INFO, "execution_done", LOG_STR("execution_id", x->id),
-              LOG_STR("language", a->lang_names[x->lang]),
+              LOG_STR("request_id", x->request_id), LOG_STR("language", a->lang_names[x->lang]),
               LOG_STR("status", exec_status_name(x->verdict.status)),
               LOG_STR("reason", end_reason_name(x->result.reason)),
               LOG_INT("exit_code", x->result.exit_code),
@@ -303,6 +303,7 @@ static struct execution *execution_new(struct app *a, const struct exec_order *o
     x->ticket.grant = start;
     x->ticket.user = x;
     (void)snprintf(x->session_id, sizeof x->session_id, "%s", o->session_id);
+    (void)snprintf(x->request_id, sizeof x->request_id, "%s", o->request_id);
     (void)snprintf(x->id, sizeof x->id, "%s", o->spec->execution_id);
     if (!x->id[0])
         make_id(x->id);

@@ -17,7 +17,7 @@
 #include "core/port_run.h"
 #include "core/port_work.h"
 
-enum { EXECUTION_ID_MAX = 128, SESSION_ID_MAX = 256 };
+enum { EXECUTION_ID_MAX = 128, SESSION_ID_MAX = 256, REQUEST_ID_MAX = 128 };
 
 enum execution_state {
     EXECUTION_QUEUED,
@@ -38,6 +38,7 @@ struct execution {
     struct app *app; /* borrowed */
     char id[EXECUTION_ID_MAX + 1];
     char session_id[SESSION_ID_MAX + 1]; /* "": none */
+    char request_id[REQUEST_ID_MAX + 1]; /* "": none */
     char created_at[CLOCK_ISO_MAX];
     enum execution_state state;
     int lang; /* row of the language table */

@@ -21,11 +21,10 @@ enum {
     FRAME_HEAD = 9, /* bytes before the payload */
 
     /* daemon to wrapper, in this order */
-    FRAME_CODE = 'C',  /* source text */
-    FRAME_EVENT = 'V', /* JSON text */
-    FRAME_CONTEXT =
-        'X',        /* JSON object: execution_id, function_name, memory_limit_in_mb, deadline_ms */
-    FRAME_GO = 'G', /* empty: everything has been said */
+    FRAME_CODE = 'C',    /* source text */
+    FRAME_EVENT = 'V',   /* JSON text */
+    FRAME_CONTEXT = 'X', /* JSON object: execution_id, function_name, remaining_ms, ... */
+    FRAME_GO = 'G',      /* empty: everything has been said */
 
     /* wrapper to daemon */
     FRAME_RESULT = 'R',   /* JSON text of the returned value */

@@ -72,6 +72,8 @@ static void check_code(struct shaping *s, const struct shape_field *f, const voi
     const struct app *a = s->user;
     const struct bytes *b = value;
 
+    if (memchr(b->p, '\0', b->n)) /* no program of any language here may hold one as it is */
+        shape_complain(s, f->name, NULL, "value_error", "Code should not contain NUL");
     if (b->n <= a->config.code_max)
         return;
     if (a->config.code_max == CODE_MAX_DEFAULT)
@@ -263,6 +265,7 @@ static void submit(struct http_call *c, const struct execute_body *b, uint64_t a
     };
     struct exec_order order = {.spec = &spec,
                                .session_id = b->session_id.p ? b->session_id.p : "",
+                               .request_id = http_request(c)->id,
                                .asked_us = asked_us,
                                .done = wait ? on_done : NULL,
                                .user = c};

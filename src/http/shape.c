@@ -148,6 +148,28 @@ static bool take_member(struct shaping *s, const struct shape_field *f, struct j
     return true;
 }
 
+static int by_name(const void *x, const void *y)
+{
+    const struct exec_var *const *a = x, *const *b = y;
+
+    return strcmp((*a)->name.p, (*b)->name.p);
+}
+
+static void refuse_duplicates(struct shaping *s, const struct shape_field *f,
+                              const struct shape_strings *all)
+{
+    const struct exec_var *sorted[SHAPE_STRINGS_MAX];
+
+    for (size_t i = 0; i < all->n; i++)
+        sorted[i] = &all->v[i];
+    qsort(sorted, all->n, sizeof *sorted, by_name);
+    for (size_t i = 1; i < all->n; i++) {
+        if (strcmp(sorted[i - 1]->name.p, sorted[i]->name.p) == 0)
+            shape_complain(s, f->name, sorted[i]->name.p, "value_error",
+                           "Names should not be repeated");
+    }
+}
+
 static bool take_strings(struct shaping *s, const struct shape_field *f, struct json_value v,
                          void *value)
 {
@@ -173,6 +195,7 @@ static bool take_strings(struct shaping *s, const struct shape_field *f, struct 
         if (take_member(s, f, key, one, &out->v[out->n]))
             out->n++;
     }
+    refuse_duplicates(s, f, out);
     return true;
 }
 

@@ -30,8 +30,8 @@ enum {
 
     SHAPE_FIELDS_MAX = 32,
     SHAPE_ISSUES_MAX = 64,
-    SHAPE_NAME_MAX = 64, /* of a member quoted in an issue */
-    SHAPE_STRINGS_MAX = 4096,
+    SHAPE_NAME_MAX = 64,      /* of a member quoted in an issue */
+    SHAPE_STRINGS_MAX = 1000, /* members of an object of strings */
 };
 
 struct shape_strings {

@@ -465,7 +465,9 @@ static void on_launcher(evutil_socket_t fd, short what, void *user)
     int r;
 
     (void)what;
-    while ((r = launch_receive(fd, &m, fds, &fds_n)) > 0) {
+    while ((r = launch_receive(fd, &m, fds, &fds_n)) > 0 || r == -EPROTO) {
+        if (r == -EPROTO) /* a STARTED without its usage files: only numbers are missing */
+            continue;
         if (m.verb == LAUNCH_STARTED) {
             on_started(n, &m, fds, fds_n);
             continue;
@@ -476,7 +478,7 @@ static void on_launcher(evutil_socket_t fd, short what, void *user)
         else
             on_over(n, &m);
     }
-    if (r < 0)
+    if (r != -EAGAIN)
         on_lost(n);
 }
 

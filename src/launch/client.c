@@ -99,5 +99,5 @@ int launch_receive(int sock, struct launch_msg *ret, int fds[LAUNCH_FDS_STARTED]
     }
     fd_close_all(fds, n);
     *ret_n = 0;
-    return got == 0 ? -EPIPE : got == -EAGAIN ? 0 : got > 0 ? -EPROTO : (int)got;
+    return got == 0 ? -EPIPE : got > 0 ? -EPROTO : (int)got;
 }

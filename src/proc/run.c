@@ -126,7 +126,7 @@ static void usage_read(struct run *r, const struct init_msg *m)
     u->memory_peak = known(u->memory_peak, m->maxrss);
     u->io_read = known(u->io_read, m->io_read);
     u->io_write = known(u->io_write, m->io_write);
-    if (u->cpu_us < m->cpu_us) /* a cold sandbox had used some before its counters were known */
+    if (!r->result->warm && u->cpu_us < m->cpu_us) /* a cold sandbox had used some before its counters were known */
         u->cpu_us = m->cpu_us;
     if (m->oom > 0)
         u->oom_kills = known(u->oom_kills, 0) + m->oom;
@@ -140,7 +140,7 @@ static enum end_reason reason_of(const struct run *r, int status)
 
     if (r->stop_reason != END_EXIT)
         return r->stop_reason;
-    if (failed && u->oom_kills > 0)
+    if (u->oom_kills > 0) /* also when the program outlived it: something inside was lost */
         return END_OOM;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
         return END_CPU;

@@ -89,10 +89,15 @@ def read_proc(pid, name):
 
 
 def processes_with(marker):
-    """Live processes that carry the marker among their arguments, seen from the host."""
-    me = os.getpid()
+    """Live processes that go by the name of the marker, seen from the host."""
+    name = marker.encode() + b"\0"
+    return [p for p in pids() if read_proc(p, "cmdline").startswith(name) and is_alive(p)]
+
+
+def traces_of(marker):
+    """Live processes that carry the marker anywhere among their arguments."""
     needle = marker.encode()
-    return [p for p in pids() if p != me and needle in read_proc(p, "cmdline") and is_alive(p)]
+    return [p for p in pids() if needle in read_proc(p, "cmdline") and is_alive(p)]
 
 
 def marker():
@@ -485,5 +490,5 @@ def call(nr, *args):
 
 
 def spawn_marked(mark, seconds=600):
-    """Shell text that leaves a sleeping process with the marker as its name."""
+    """A shell command, without quotes of any kind, that sleeps under the name of the marker."""
     return f"(exec -a {mark} sleep {seconds})"

@@ -225,7 +225,7 @@ def test_a_running_execution_says_so(daemon):
     assert again.status == 409, "one id, one execution under way"
     assert again.json()["error_code"] == "Executor.Conflict"
     run.close()
-    harness.wait_until(lambda: not harness.processes_with(mark), "it was cancelled")
+    harness.wait_until(lambda: not harness.traces_of(mark), "it was cancelled")
 
 
 def test_deleting_a_running_execution_cancels_it(daemon):
@@ -236,7 +236,7 @@ def test_deleting_a_running_execution_cancels_it(daemon):
     body = run.receive().json()
     assert body["termination"]["reason"] == "cancelled"
     assert body["stdout"] == "partial\n"
-    assert not harness.processes_with(mark)
+    assert not harness.traces_of(mark)
     run.close()
 
 

@@ -672,7 +672,7 @@ def test_concurrent_sandboxes_see_nothing_of_each_other(daemon):
     harness.wait_until(lambda: harness.processes_with(mark), "the first has settled")
     assert daemon.returned(LOOK) == []
     one.close()
-    harness.wait_until(lambda: not harness.processes_with(mark), "the first is gone")
+    harness.wait_until(lambda: not harness.traces_of(mark), "the first is gone")
 
 
 @pytest.mark.parametrize("settings", [{}, {"NETNS": "fresh"}], ids=["pooled", "fresh"])

@@ -80,7 +80,7 @@ def test_runs_that_outlast_the_grace_are_ended(make_daemon):
         assert body["termination"]["reason"] == "shutdown"
         assert body["stdout"] == "partial\n"
     assert daemon.wait() == 143
-    harness.wait_until(lambda: not harness.processes_with(mark), "the program is dead")
+    harness.wait_until(lambda: not harness.traces_of(mark), "the program is dead")
 
 
 def test_a_second_signal_ends_it_at_once(make_daemon):
@@ -91,7 +91,7 @@ def test_a_second_signal_ends_it_at_once(make_daemon):
     assert daemon.process.poll() is None
     daemon.signal(signal.SIGTERM)
     assert daemon.wait() == 143
-    harness.wait_until(lambda: not harness.processes_with(mark), "the program is dead")
+    harness.wait_until(lambda: not harness.traces_of(mark), "the program is dead")
 
 
 def test_harmless_signals_do_not_end_it(make_daemon):
@@ -130,7 +130,7 @@ def test_nothing_survives_a_killed_daemon(make_daemon):
         assert groups, "the sandbox is in control groups of its own"
     daemon.signal(signal.SIGKILL)
     assert daemon.wait() == -signal.SIGKILL
-    harness.wait_until(lambda: not harness.processes_with(mark), "the programs are dead")
+    harness.wait_until(lambda: not harness.traces_of(mark), "the programs are dead")
     harness.wait_until(lambda: not [p for p in tree if harness.is_alive(p)], "launcher and inits are dead")
     harness.wait_until(lambda: not [g for g in groups if g.exists()],
                        lambda: f"control groups are gone: {[str(g) for g in groups if g.exists()]}")
@@ -149,7 +149,7 @@ def test_control_groups_are_swept_by_the_next_start(make_daemon):
     for pid in (guard, launcher, first.pid):
         os.kill(pid, signal.SIGKILL)
     first.wait()
-    harness.wait_until(lambda: not harness.processes_with(mark), "the program is dead")
+    harness.wait_until(lambda: not harness.traces_of(mark), "the program is dead")
     harness.wait_until(lambda: not harness.strays(), "all processes are gone")
     assert [g for g in groups if g.exists()], "there is something to sweep"
     second = make_daemon()
@@ -167,7 +167,7 @@ def test_a_killed_launcher_is_replaced(make_daemon, victim):
     os.kill(daemon.helper(victim), signal.SIGKILL)
     body = run.receive().json()
     assert body["status"] == "error" and body["exit_code"] == -1
-    harness.wait_until(lambda: not harness.processes_with(mark), "its sandboxes died with it")
+    harness.wait_until(lambda: not harness.traces_of(mark), "its sandboxes died with it")
     harness.wait_until(lambda: daemon.health().status == 200, "healthy again")
     assert daemon.printed("echo ok", timeout=20) == "ok\n"
     assert daemon.launcher() != launcher
@@ -182,7 +182,7 @@ def test_a_killed_init_is_an_error_of_its_run_only(daemon):
     os.kill(init, signal.SIGKILL)
     body = run.receive().json()
     assert body["status"] == "error" and body["exit_code"] == -1
-    assert not harness.processes_with(mark)
+    assert not harness.traces_of(mark)
     run.close()
     assert daemon.printed("echo ok") == "ok\n"
 

@@ -82,7 +82,7 @@ def test_timeout_kills_everything(rootless):
     code = f"echo partial; ({harness.spawn_marked(mark)} &); {harness.spawn_marked(mark)}"
     result = rootless.execute(code, "shell", timeout=1)
     assert (result["status"], result["stdout"]) == ("timeout", "partial\n")
-    assert harness.processes_with(mark) == []
+    assert harness.traces_of(mark) == []
 
 
 def test_privileges_inside(rootless):
@@ -161,7 +161,7 @@ def test_it_cleans_up_after_sudden_death(make_daemon, programs):
     tree = daemon.tree()
     daemon.signal(signal.SIGKILL)
     daemon.wait()
-    harness.wait_until(lambda: not harness.processes_with(mark), "the program is dead")
+    harness.wait_until(lambda: not harness.traces_of(mark), "the program is dead")
     harness.wait_until(lambda: not [p for p in tree if harness.is_alive(p)], "launcher and inits are dead")
     run.close()
 

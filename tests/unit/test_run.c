@@ -275,6 +275,16 @@ static void an_oom_kill_is_named(void **state)
     assert_int_equal(s->files, 0);
 }
 
+static void an_oom_kill_of_a_child_is_named(void **state)
+{
+    struct stage *s = *state;
+
+    start(s);
+    s->jail.usage.oom_kills = 1;
+    exit_with(s, 0, 0);
+    assert_int_equal(s->result.reason, END_OOM);
+}
+
 static void denied_processes_matter_only_to_failures(void **state)
 {
     struct stage *s = *state;
@@ -498,6 +508,7 @@ int main(void)
         STAGED(output_is_cut_between_characters_and_drained_on),
         STAGED(a_signal_is_128_and_its_number),
         STAGED(an_oom_kill_is_named),
+        STAGED(an_oom_kill_of_a_child_is_named),
         STAGED(denied_processes_matter_only_to_failures),
         STAGED(a_failure_with_denied_processes_is_the_pids_limit),
         STAGED(a_timeout_is_reported_once_and_only_after_the_exit),
