@@ -6,6 +6,8 @@
  * Fresh sandboxes without the HTTP service: each is made, runs the program, and
  * everything in it is dead and reported before the time is taken. Options of
  * the daemon apply through the environment (POOL_EXEC=0: none is made ahead).
+ * With -s it says "ready" before the measurement and waits for a line, and for
+ * the end of standard input after it.
  */
 #include <event2/event.h>
 #include <signal.h>
@@ -146,13 +148,17 @@ static size_t number(const char *text, size_t max)
 struct setup {
     size_t runs, at_once, warm_up;
     uint64_t interval_ns;
+    bool stops; /* for whoever reads the CPU time */
     char **argv;
 };
 
 static int parse(struct setup *s, int argc, char **argv)
 {
-    for (int opt; (opt = getopt(argc, argv, "+n:c:i:w:")) != -1;) {
+    for (int opt; (opt = getopt(argc, argv, "+sn:c:i:w:")) != -1;) {
         switch (opt) {
+        case 's':
+            s->stops = true;
+            break;
         case 'n':
             s->runs = number(optarg, RUNS_MAX);
             break;
@@ -195,6 +201,17 @@ static void bench_close(struct bench *b)
     run_engine_close(b->engine);
 }
 
+/* Waits for a line, or the end, on standard input. */
+static void stop(const struct setup *s, const char *word)
+{
+    if (!s->stops)
+        return;
+    (void)fputs(word, stdout);
+    (void)fflush(stdout);
+    for (int c = 0; c != EOF && c != '\n';)
+        c = getchar();
+}
+
 int main(int argc, char **argv)
 {
     static const char *const envp[] = {"PATH=/usr/bin:/bin", "HOME=/workspace", NULL};
@@ -220,8 +237,10 @@ int main(int argc, char **argv)
     sample_init(&warm, s.warm_up);
     sample_init(&measured, s.runs);
     run_all(&b, s.at_once, s.warm_up, &warm);
+    stop(&s, "ready\n");
     run_all(&b, s.at_once, s.runs, &measured);
     sample_print(&measured, -1);
+    stop(&s, "");
     sample_done(&warm);
     sample_done(&measured);
     bench_close(&b);

@@ -10,10 +10,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "app/app.h"
 #include "app/boot.h"
+#include "app/lifecycle.h"
+#include "app/report.h"
+#include "app/selftest.h"
 #include "app/survey.h"
 #include "base/clock.h"
 #include "http/auth.h"
@@ -27,7 +29,11 @@
 #define SBX_VERSION "0"
 #endif
 
-enum { EXIT_CONFIG = 2, EXIT_SIGNAL = 128, STOP_MS = 2000, MS_PER_S = 1000, BANNER_MAX = 512 };
+enum { EXIT_SIGNAL = 128, MS_PER_S = 1000, BANNER_MAX = 512 };
+
+/* All end the daemon in order; its exit status names which. */
+static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
+enum { STOP_SIGNALS = ARRAY_LEN(stop_signals) };
 
 /* What only main knows. */
 struct daemon {
@@ -35,66 +41,60 @@ struct daemon {
     struct boot_identity who;
     struct auth *auth;                 /* owned */
     struct http_server *http;          /* owned */
-    struct event *term, *interrupt;    /* owned */
-    struct event *grace;               /* owned */
+    struct event *stops[STOP_SIGNALS]; /* owned */
+    struct lifecycle *life;            /* owned */
     char made_secret[BOOT_SECRET_MAX]; /* "": the operator has his own */
     int signal;                        /* that asked us to end */
-    bool http_drained, executions_ended;
+    bool ending;
 };
 
 /* ---- ending ---- */
 
-static void end_when_drained(struct daemon *d)
+static void on_ended(void *user)
 {
-    if (d->http_drained && d->executions_ended)
-        (void)event_base_loopbreak(d->app.base);
+    struct daemon *d = user;
+
+    (void)event_base_loopbreak(d->app.base);
 }
 
 static void on_http_drained(void *user)
 {
     struct daemon *d = user;
 
-    d->http_drained = true;
-    end_when_drained(d);
+    lifecycle_drained(d->life);
 }
 
-static void on_idle(void *user)
+/* In order, and at most once. */
+static void end(struct daemon *d, int exit_code)
+{
+    uint64_t grace_ms = d->app.config.shutdown_grace_s * MS_PER_S;
+
+    d->ending = true;
+    lifecycle_stop(d->life, exit_code);
+    http_server_drain(d->http, (uint32_t)grace_ms + LIFECYCLE_REQUESTS_MS, on_http_drained, d);
+}
+
+/* Without a jail nothing can be served: whoever supervises us starts another one. */
+static void on_jail_lost(void *user)
 {
     struct daemon *d = user;
 
-    d->executions_ended = true;
-    end_when_drained(d);
-}
-
-/* First the executions lose their patience, then we do. */
-static void on_grace(evutil_socket_t fd, short what, void *user)
-{
-    struct daemon *d = user;
-    const struct timeval last = {.tv_sec = STOP_MS / MS_PER_S};
-
-    (void)fd, (void)what;
-    app_stop_all(&d->app, END_SHUTDOWN);
-    (void)event_base_loopexit(d->app.base, &last);
+    if (d->http && !d->ending)
+        end(d, EXIT_FAILURE);
 }
 
 static void on_signal(evutil_socket_t number, short what, void *user)
 {
     struct daemon *d = user;
-    uint64_t grace_s = d->app.config.shutdown_grace_s;
-    struct timeval tv = {.tv_sec = (time_t)grace_s};
 
     (void)what;
-    if (d->signal != 0) { /* asked twice: now */
-        (void)event_base_loopbreak(d->app.base);
-        return;
-    }
-    d->signal = (int)number;
     log_event(&d->app.log, LOG_INFO, "stopping", LOG_INT("signal", number),
               LOG_INT("active_executions", (int64_t)d->app.registry.active_n));
-    app_refuse_new(&d->app);
-    app_on_idle(&d->app, on_idle, d);
-    (void)event_add(d->grace, &tv);
-    http_server_drain(d->http, (uint32_t)(grace_s * MS_PER_S + STOP_MS / 2), on_http_drained, d);
+    if (d->signal != 0) /* asked twice: now. The launcher cleans up behind us */
+        _exit(EXIT_SIGNAL + d->signal);
+    d->signal = (int)number;
+    if (!d->ending)
+        end(d, EXIT_SIGNAL + d->signal);
 }
 
 /* ---- starting ---- */
@@ -133,18 +133,27 @@ static int base_open(struct app *a, struct err *e)
     return a->base ? 0 : err_set(e, ERR_HOST, "no event loop");
 }
 
+/* nohup(1) and the like mean it. */
+static bool is_ignored(int number)
+{
+    struct sigaction now;
+
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 static int events_open(struct daemon *d, struct err *e)
 {
     struct event_base *base = d->app.base;
 
     (void)signal(SIGPIPE, SIG_IGN);
-    d->term = evsignal_new(base, SIGTERM, on_signal, d);
-    d->interrupt = evsignal_new(base, SIGINT, on_signal, d);
-    d->grace = evtimer_new(base, on_grace, d);
-    if (!d->term || !d->interrupt || !d->grace || event_add(d->term, NULL) < 0 ||
-        event_add(d->interrupt, NULL) < 0)
-        return err_set(e, ERR_HOST, "no memory for events");
-    return 0;
+    for (size_t i = 0; i < STOP_SIGNALS; i++) {
+        if (is_ignored(stop_signals[i]))
+            continue;
+        d->stops[i] = evsignal_new(base, stop_signals[i], on_signal, d);
+        if (!d->stops[i] || event_add(d->stops[i], NULL) < 0)
+            return err_set(e, ERR_HOST, "no memory for events");
+    }
+    return lifecycle_open(&d->app, on_ended, d, &d->life, e);
 }
 
 static int secret_open(struct daemon *d, struct err *e)
@@ -174,7 +183,7 @@ static int pool_dir_open(struct daemon *d, struct err *e)
     struct auth_conf conf = {
         .mode = AUTH_POOL, .path = d->app.config.secret_path, .uid = d->who.uid, .gid = d->who.gid};
 
-    if (strcasecmp(d->app.config.auth_mode, "pool") != 0 || !d->who.change)
+    if (strcmp(d->app.config.auth_mode, "pool") != 0 || !d->who.change)
         return 0;
     return auth_open(&conf, &d->auth, e);
 }
@@ -208,6 +217,8 @@ static int jail_open(struct daemon *d, struct err *e)
 
     if (base_open(a, e) < 0 || jails_open(&a->config, a->base, &a->log, &a->jail, e) < 0)
         return -1;
+    a->jail->lost = on_jail_lost;
+    a->jail->lost_user = d;
     return run_engine_open(a->base, a->jail, &a->engine, e);
 }
 
@@ -218,7 +229,7 @@ static int inside_open(struct daemon *d, struct err *e)
 
     a->langs = &lang_ops;
     if (events_open(d, e) < 0 || workers_open(a, e) < 0 ||
-        store_open(a->config.state_dir, a->work, &a->store, e) < 0)
+        store_open(a->config.state_dir, a->work, &a->store, e) < 0 || report_open(a, e) < 0)
         return -1;
     return app_init(a, e);
 }
@@ -227,9 +238,13 @@ static int start(struct daemon *d, struct err *e)
 {
     struct config *c = &d->app.config;
 
+    if (strcmp(c->auth_mode, "pool") == 0 && c->secret[0])
+        return err_set(e, ERR_CALLER,
+                       "SANDBOX_AUTH_MODE=pool and SANDBOX_SECRET exclude each other");
     boot_raise_files();
     boot_host(c);
-    if (boot_identity(c, &d->who, e) < 0 || boot_state_dir(c, &d->who, e) < 0)
+    if (boot_identity(c, &d->who, e) < 0 || boot_state_dir(c, &d->who, e) < 0 ||
+        boot_workspaces(c, e) < 0 || report_prepare(&d->app, &d->who, e) < 0)
         return -1;
     if (jail_open(d, e) < 0) /* the launcher: before any socket */
         return -1;
@@ -271,15 +286,16 @@ static void stop(struct daemon *d)
     a->http = NULL;
     work_pool_close(a->work); /* delivers what was under way */
     app_done(a);
+    report_close(a);
     store_close(a->store);
     auth_free(d->auth);
     run_engine_close(a->engine);
     jails_close(a->jail);
-    struct event *const events[] = {d->term, d->interrupt, d->grace};
-    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
-        if (events[i])
-            event_free(events[i]);
+    for (size_t i = 0; i < STOP_SIGNALS; i++) {
+        if (d->stops[i])
+            event_free(d->stops[i]);
     }
+    lifecycle_close(d->life);
     if (a->base)
         event_base_free(a->base);
     explicit_bzero(d->made_secret, sizeof d->made_secret);
@@ -295,13 +311,14 @@ static int serve(struct daemon *d)
     if (start(d, &e) < 0) {
         log_event(&a->log, LOG_ERROR, "start_failed", LOG_STR("error", e.text));
         (void)fprintf(stderr, "sandbox-executor: %s\n", e.text);
-        return e.kind == ERR_CALLER ? EXIT_CONFIG : EXIT_FAILURE;
+        return EXIT_FAILURE;
     }
     log_event(&a->log, LOG_INFO, "listening", LOG_STR("host", a->config.host),
               LOG_INT("port", http_server_port(d->http)), LOG_STR("version", SBX_VERSION),
               LOG_STR("jail", a->jail->ops->name));
     banner(d);
     survey_start(a);
+    lifecycle_ready(d->life, http_server_port(d->http));
     (void)event_base_dispatch(a->base);
     log_event(&a->log, LOG_INFO, "stopped", LOG_INT("signal", d->signal));
     return d->signal != 0 ? EXIT_SIGNAL + d->signal : EXIT_FAILURE;
@@ -310,7 +327,7 @@ static int serve(struct daemon *d)
 static void print_traits(unsigned traits, unsigned required)
 {
     for (unsigned i = 0; i < JAIL_TRAIT_COUNT; i++)
-        (void)printf("  %-16s %s%s\n", jail_trait_name(i), traits & BIT(i) ? "yes" : "no",
+        (void)printf("  %-18s %s%s\n", jail_trait_name(i), traits & BIT(i) ? "yes" : "no",
                      traits & BIT(i)     ? ""
                      : required & BIT(i) ? "  (required)"
                                          : "  (optional)");
@@ -326,6 +343,7 @@ static int check_host(struct daemon *d)
     int r;
 
     a->log.level = LOG_ERROR;
+    (void)signal(SIGPIPE, SIG_IGN);
     if (jails_required(a->config.isolation_level, &required, &e) < 0)
         required = 0;
     (void)printf("Isolation level '%s' with jail '%s', as uid %u\n", a->config.isolation_level,
@@ -341,9 +359,23 @@ static int check_host(struct daemon *d)
         print_traits(a->jail->traits, required);
     (void)printf("Languages:\n");
     for (size_t i = 0; (f = lang_ops.fact(i)); i++)
-        (void)printf("  %-16s %s\n", f->name, f->available ? "yes" : "no  (install it)");
+        (void)printf("  %-18s %s\n", f->name, f->available ? "yes" : "no  (install it)");
     (void)printf("%s\n", r < 0 ? "This host is not ready." : "This host is ready.");
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* The host may be fit and the installation broken, or the other way round. */
+static int selftest(struct daemon *d)
+{
+    int r = check_host(d);
+
+    if (r != EXIT_SUCCESS)
+        return r;
+    d->app.langs = &lang_ops;
+    (void)printf("One program in each:\n");
+    r = selftest_run(&d->app);
+    (void)printf("%s\n", r == 0 ? "Everything works." : "Something does not work.");
+    return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int run_mode(struct daemon *d)
@@ -374,8 +406,9 @@ static int run_mode(struct daemon *d)
         (void)printf("configuration is valid\n");
         return EXIT_SUCCESS;
     case CONFIG_CHECK_HOST:
-    case CONFIG_SELFTEST:
         return check_host(d);
+    case CONFIG_SELFTEST:
+        return selftest(d);
     case CONFIG_RUN:
     case CONFIG_MODE_COUNT:
         break;
@@ -394,8 +427,9 @@ int main(int argc, char **argv, char **envp)
     if (config_load(&d->app.config, argc, argv, envp, &e) < 0) {
         (void)fprintf(stderr, "sandbox-executor: %s\n", e.text);
         free(d);
-        return EXIT_CONFIG;
+        return EXIT_FAILURE;
     }
+    config_hide_secrets(argc, argv, envp);
     log_open(&d->app);
     status = run_mode(d);
     stop(d);

@@ -5,13 +5,47 @@ enum { RETRY_MAX_S = 30 };
 
 void admission_init(struct admission *a, size_t places, size_t queue_max)
 {
-    *a = (struct admission){.places = places, .queue_max = queue_max};
+    *a = (struct admission){.places = places, .queue_max = queue_max, .lane_max = queue_max};
     TAILQ_INIT(&a->queue);
 }
 
-int admission_ask(struct admission *a, struct ticket *t, struct err *e)
+void lane_init(struct lane *l)
 {
-    if (a->granted < a->places && a->queued == 0) {
+    *l = (struct lane){0};
+    TAILQ_INIT(&l->behind);
+}
+
+static int lane_ask(struct admission *a, struct ticket *t, struct err *e)
+{
+    struct lane *l = t->lane;
+
+    if (l->behind_n >= a->lane_max || a->queued >= a->queue_max)
+        return err_set(e, ERR_BUSY, "%zu executions of the same session are waiting", l->behind_n);
+    a->queued++;
+    l->behind_n++;
+    t->state = TICKET_BEHIND;
+    TAILQ_INSERT_TAIL(&l->behind, t, link);
+    return 0;
+}
+
+/* The first of a lane has left it: the next one joins the common queue, at its end. */
+static void lane_advance(struct admission *a, struct lane *l)
+{
+    struct ticket *t = l ? TAILQ_FIRST(&l->behind) : NULL;
+
+    if (l)
+        l->busy = t != NULL;
+    if (!t)
+        return;
+    TAILQ_REMOVE(&l->behind, t, link);
+    l->behind_n--;
+    t->state = TICKET_QUEUED;
+    TAILQ_INSERT_TAIL(&a->queue, t, link);
+}
+
+static int queue_ask(struct admission *a, struct ticket *t, struct err *e)
+{
+    if (a->granted < a->places && TAILQ_EMPTY(&a->queue)) {
         a->granted++;
         t->state = TICKET_GRANTED;
         return 0;
@@ -22,6 +56,17 @@ int admission_ask(struct admission *a, struct ticket *t, struct err *e)
     a->queued++;
     t->state = TICKET_QUEUED;
     TAILQ_INSERT_TAIL(&a->queue, t, link);
+    return 0;
+}
+
+int admission_ask(struct admission *a, struct ticket *t, struct err *e)
+{
+    if (t->lane && t->lane->busy)
+        return lane_ask(a, t, e);
+    if (queue_ask(a, t, e) < 0)
+        return -1;
+    if (t->lane)
+        t->lane->busy = true;
     return 0;
 }
 
@@ -57,14 +102,22 @@ void admission_leave(struct admission *a, struct ticket *t)
     enum ticket_state was = t->state;
 
     t->state = TICKET_NONE;
+    if (was == TICKET_NONE)
+        return;
+    if (was == TICKET_BEHIND) {
+        TAILQ_REMOVE(&t->lane->behind, t, link);
+        t->lane->behind_n--;
+        a->queued--;
+        return;
+    }
     if (was == TICKET_QUEUED) {
         TAILQ_REMOVE(&a->queue, t, link);
         a->queued--;
-    }
-    if (was == TICKET_GRANTED) {
+    } else {
         a->granted--;
-        grant_waiting(a);
     }
+    lane_advance(a, t->lane);
+    grant_waiting(a);
 }
 
 unsigned admission_retry_s(const struct admission *a)

@@ -2,7 +2,8 @@
 /*
  * Who may run now: so many places, then a queue in order of arrival, then "busy". Pure.
  *
- * A ticket is embedded in whatever wants to run.
+ * A ticket is embedded in whatever wants to run. Tickets of one lane are granted one at a time, in
+ * order; only the first of a lane stands in the common queue, so a long lane delays nobody else.
  */
 #pragma once
 
@@ -16,10 +17,26 @@
 /* A place became free for a queued ticket. Called from admission_leave() of another one. */
 typedef void ticket_grant_fn(void *user);
 
-enum ticket_state { TICKET_NONE, TICKET_QUEUED, TICKET_GRANTED };
+enum ticket_state {
+    TICKET_NONE,
+    TICKET_BEHIND, /* waits for others of its lane */
+    TICKET_QUEUED,
+    TICKET_GRANTED,
+};
+
+TAILQ_HEAD(ticket_head, ticket);
+
+/* Those who must not run at the same time. */
+struct lane {
+    bool busy; /* one of it is queued or granted */
+    size_t behind_n;
+    struct ticket_head behind;
+};
+void lane_init(struct lane *l);
 
 struct ticket {
     enum ticket_state state;
+    struct lane *lane; /* borrowed; NULL: none */
     ticket_grant_fn *grant;
     void *user;
     TAILQ_ENTRY(ticket) link;
@@ -27,9 +44,10 @@ struct ticket {
 
 struct admission {
     size_t places, queue_max; /* limits */
-    size_t granted, queued;   /* now */
+    size_t lane_max;          /* waiting in one lane */
+    size_t granted, queued;   /* now; those behind others count as queued */
     bool granting;
-    TAILQ_HEAD(ticket_head, ticket) queue;
+    struct ticket_head queue;
 };
 
 void admission_init(struct admission *a, size_t places, size_t queue_max);

@@ -42,11 +42,12 @@ struct app {
     const char *lang_names[METRICS_LANGS_MAX]; /* by row; borrowed from the port */
     char lang_versions[METRICS_LANGS_MAX][APP_VERSION_MAX];
     struct survey *survey;    /* owned; NULL: not under way */
-    struct report *report;    /* borrowed; NULL: nobody listens */
+    struct report *report;    /* owned; NULL: nobody listens */
     struct http_server *http; /* owned by main; for its counters only */
     struct event *expiry;     /* owned: forgets old executions */
     struct admission admission;
     struct registry registry;
+    struct sessions sessions;
     struct metrics metrics;
     uint64_t started_us;
     bool stopping; /* no new executions */
@@ -62,28 +63,34 @@ void app_done(struct app *a);
 /* ---- use cases ---- */
 
 struct exec_order {
-    const struct exec_spec *spec; /* execution_id "": made here. Not needed after the call */
-    const char *session_id;       /* "": none */
-    const char *request_id;       /* for the log; "": none */
-    uint64_t asked_us;            /* when the request was complete */
-    execution_done_fn *done;      /* NULL: nobody waits */
-    void *user;
+    const struct exec_spec *spec;    /* execution_id "": made here. Not needed after the call */
+    const char *session_id;          /* "": none */
+    const char *request_id;          /* for the log; "": none */
+    uint64_t asked_us;               /* when the request was complete */
+    const unsigned char *digest;     /* SHA-256 of what was asked for; NULL: never compared */
+    struct execution_waiter *waiter; /* borrowed until done() or left; NULL: nobody waits */
 };
 
 /* Limits of an execution as configured; wall_ms from the request. */
 struct limits app_limits(const struct app *a, uint64_t wall_ms);
 
-/* Is an execution of that id under way? */
-bool app_is_active(const struct app *a, const char *id);
-/* Queues or starts it. *ret lives at least until done() or execution_detach(). */
+/* An execution of that id, under way or kept; NULL: none. */
+struct execution *app_find(const struct app *a, const char *id);
+/* Was it asked for in exactly these words? */
+bool execution_is_same(const struct execution *x, const unsigned char *digest);
+/* Queues or starts it. *ret lives at least until the waiter is told or has left. */
 must_check int app_execute(struct app *a, const struct exec_order *o, struct execution **ret,
                            struct err *e);
-/* Whoever asked no longer wants to be told. */
-void execution_detach(struct execution *x);
+/* One more who waits, or (NULL) one who does not; it must not be done. */
+void execution_join(struct execution *x, struct execution_waiter *w);
+/* No longer waits. When nobody is left for whom it runs, it is cancelled. */
+void execution_leave(struct execution *x, struct execution_waiter *w);
 /* Ends it early; done() still comes, later. Nothing happens to a finished one. */
 void execution_stop(struct execution *x, enum end_reason why);
 /* Refuses new ones from now on. */
 void app_refuse_new(struct app *a);
+/* Ends those nobody waits for. */
+void app_stop_unattended(struct app *a, enum end_reason why);
 /* Ends all of them; idle() is called when the last one is gone, at once when there is none. */
 void app_stop_all(struct app *a, enum end_reason why);
 void app_on_idle(struct app *a, app_idle_fn *fn, void *user);

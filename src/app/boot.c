@@ -109,6 +109,18 @@ int boot_state_dir(struct config *c, const struct boot_identity *who, struct err
     return 0;
 }
 
+int boot_workspaces(struct config *c, struct err *e)
+{
+    if (!c->workspace_path[0] &&
+        (size_t)snprintf(c->workspace_path, sizeof c->workspace_path, "%.1000s/workspaces",
+                         c->state_dir) >= sizeof c->workspace_path)
+        return err_set(e, ERR_CALLER, "STATE_DIR: too long");
+    if (c->workspace_path[0] != '/')
+        return err_set(e, ERR_CALLER, "WORKSPACE_PATH: '%.300s' is not an absolute path",
+                       c->workspace_path);
+    return make_dirs(c->workspace_path, e);
+}
+
 /* ---- identity ---- */
 
 static int drop_capabilities(void)

@@ -26,6 +26,8 @@ void boot_host(struct config *c);
 must_check int boot_identity(const struct config *c, struct boot_identity *ret, struct err *e);
 /* Chooses the state directory when none is configured, makes it (0700) and gives it away. */
 must_check int boot_state_dir(struct config *c, const struct boot_identity *who, struct err *e);
+/* Chooses the directory of kept workspaces when none is configured, and makes it. */
+must_check int boot_workspaces(struct config *c, struct err *e);
 /* For good: groups, ids, capabilities, no new privileges. */
 must_check int boot_become(const struct boot_identity *who, struct err *e);
 /* A fresh secret, also written to <state>/secret (0600) for the command line to find. */

@@ -3,7 +3,10 @@
  * The use case behind POST /execute.
  *
  *   app_execute ─▶ plan ─▶ ticket ──granted──▶ run ──done──▶ collect ──▶ render ──▶ deliver
- *                            └─queued─▶ (grant)     files are hashed and copied meanwhile
+ *                            └─queued─▶ (grant)     files are hashed     └─report─▶┘
+ *                                                   and copied meanwhile
+ *
+ * Where a control plane listens, nobody hears of a result before it is safe on disk.
  *
  * A plan is made at once, so that nothing of the request has to be kept while it waits. Large
  * answers are rendered on a worker. The sandbox is let go before the answer is delivered.
@@ -36,25 +39,6 @@ const char *execution_state_name(enum execution_state s)
 }
 
 /* ---- delivering ---- */
-
-static void report_tell(const struct execution *x)
-{
-    struct report *r = x->app->report;
-    bool done = x->state == EXECUTION_DONE;
-    struct report_event e = {.execution_id = x->id, .session_id = x->session_id};
-
-    if (!r)
-        return;
-    if (done) {
-        e.status = exec_status_name(x->verdict.status);
-        e.reason = end_reason_name(x->result.reason);
-        e.result = x->json.p;
-        e.result_n = x->json.n;
-        r->ops->done(r, &e);
-    } else {
-        r->ops->started(r, &e);
-    }
-}
 
 static void log_done(const struct execution *x)
 {
@@ -103,21 +87,43 @@ static void idle_check(struct app *a)
 static void deliver(struct execution *x)
 {
     struct app *a = x->app;
-    execution_done_fn *done = x->done;
+    struct execution_waiter *w;
 
     x->state = EXECUTION_DONE;
     metrics_count(&a->metrics, x->lang, x->verdict.status, &x->result);
     a->metrics.artifacts += x->artifacts.n;
     log_done(x);
-    report_tell(x);
-    x->done = NULL;
-    if (done)
-        done(x->user, x);
-    admission_leave(&a->admission, &x->ticket);
+    while ((w = LIST_FIRST(&x->waiters))) {
+        LIST_REMOVE(w, link);
+        w->done(w->user, x);
+    }
     run_result_done(&x->result);
     expiry_arm(a);
     registry_finish(&a->registry, x, clock_us());
     idle_check(a);
+}
+
+static void on_safe(void *user)
+{
+    deliver(user);
+}
+
+static void place_leave(struct execution *x)
+{
+    admission_leave(&x->app->admission, &x->ticket);
+    session_leave(&x->app->sessions, take_ptr(&x->session));
+}
+
+/* The answer is there. Whoever waits for the place need not wait for the disk. */
+static void hand_over(struct execution *x)
+{
+    struct report *r = x->app->report;
+
+    place_leave(x);
+    if (r)
+        r->ops->result(r, x->id, &x->told_json, on_safe, x);
+    else
+        deliver(x);
 }
 
 /* ---- rendering ---- */
@@ -133,6 +139,10 @@ static void render(struct execution *x)
         room += 2 * ESCAPE_FACTOR * strlen(x->artifacts.v[i]->path) + RENDER_OVERHEAD / 64;
     x->json = BUF_INIT(room);
     execution_result_json(x, &x->json);
+    if (!x->app->report)
+        return;
+    x->told_json = BUF_INIT(room);
+    execution_told_json(x, &x->told_json);
 }
 
 static void render_run(struct work *w)
@@ -142,7 +152,7 @@ static void render_run(struct work *w)
 
 static void render_done(struct work *w)
 {
-    deliver((struct execution *)((char *)w - offsetof(struct execution, render)));
+    hand_over((struct execution *)((char *)w - offsetof(struct execution, render)));
 }
 
 static void finish(struct execution *x, bool may_deliver)
@@ -151,12 +161,13 @@ static void finish(struct execution *x, bool may_deliver)
     size_t bytes = r->out.n + r->err.n + r->result.n + r->error.n;
 
     x->state = EXECUTION_COLLECTING;
+    heart_stop(x);
     artifacts_sort(&x->artifacts);
     run_free(take_ptr(&x->run));
     x->result.at.collected = clock_us();
     if (may_deliver && bytes <= RENDER_INLINE) {
         render(x);
-        deliver(x);
+        hand_over(x);
         return;
     }
     x->render = (struct work){.run = render_run, .done = render_done};
@@ -244,6 +255,7 @@ static void on_run_done(void *user)
 
     x->run_ended = true;
     x->state = EXECUTION_COLLECTING;
+    heart_stop(x);
     collect_settle(x);
 }
 
@@ -262,13 +274,14 @@ static void start(void *user)
     }
     a->langs->plan_free(take_ptr(&x->plan));
     x->state = EXECUTION_RUNNING;
-    report_tell(x);
 }
 
 static void execution_free(struct execution *x)
 {
     struct app *a = x->app;
 
+    heart_stop(x);
+    place_leave(x);
     for (size_t i = 0; i < x->artifacts.n; i++)
         store_drop(a->store, x->artifacts.v[i]->stored.number);
     artifacts_done(&x->artifacts);
@@ -276,6 +289,7 @@ static void execution_free(struct execution *x)
     a->langs->plan_free(x->plan);
     run_result_done(&x->result);
     buf_done(&x->json);
+    buf_done(&x->told_json);
     free(x);
 }
 
@@ -298,8 +312,11 @@ static struct execution *execution_new(struct app *a, const struct exec_order *o
     x->limits = o->spec->limits;
     x->artifacts.max = a->config.artifacts_max;
     x->hash_left = o->spec->limits.workspace_max;
-    x->done = o->done;
-    x->user = o->user;
+    x->unattended = !o->waiter;
+    if (o->waiter)
+        LIST_INSERT_HEAD(&x->waiters, o->waiter, link);
+    if (o->digest)
+        memcpy(x->digest, o->digest, sizeof x->digest);
     x->ticket.grant = start;
     x->ticket.user = x;
     (void)snprintf(x->session_id, sizeof x->session_id, "%s", o->session_id);
@@ -319,6 +336,13 @@ static int prepare(struct execution *x, const struct exec_order *o, struct err *
     struct exec_spec spec = *o->spec;
 
     spec.execution_id = x->id;
+    if (x->session_id[0]) {
+        x->session = session_enter(&a->sessions, x->session_id);
+        if (!x->session)
+            return err_set(e, ERR_HOST, "no memory for a session");
+        x->ticket.lane = &x->session->lane;
+        spec.workspace = x->session->workspace;
+    }
     x->lang = a->langs->find(spec.language);
     if (a->langs->plan(&spec, &x->plan, e) < 0)
         return -1;
@@ -346,27 +370,42 @@ int app_execute(struct app *a, const struct exec_order *o, struct execution **re
     *ret = x;
     if (x->ticket.state == TICKET_GRANTED)
         start(x);
+    if (x->state != EXECUTION_COLLECTING)
+        heart_start(x);
     return 0;
 }
 
 /* ---- the rest ---- */
 
-bool app_is_active(const struct app *a, const char *id)
+struct execution *app_find(const struct app *a, const char *id)
 {
-    const struct execution *x = registry_find(&a->registry, id);
-
-    return x && x->state != EXECUTION_DONE;
+    return registry_find(&a->registry, id);
 }
 
-void execution_detach(struct execution *x)
+bool execution_is_same(const struct execution *x, const unsigned char *digest)
 {
-    x->done = NULL;
+    return memcmp(x->digest, digest, sizeof x->digest) == 0;
+}
+
+void execution_join(struct execution *x, struct execution_waiter *w)
+{
+    if (w)
+        LIST_INSERT_HEAD(&x->waiters, w, link);
+    else
+        x->unattended = true;
+}
+
+void execution_leave(struct execution *x, struct execution_waiter *w)
+{
+    LIST_REMOVE(w, link);
+    if (LIST_EMPTY(&x->waiters) && !x->unattended)
+        execution_stop(x, END_CANCELLED);
 }
 
 void execution_stop(struct execution *x, enum end_reason why)
 {
     if (x->state == EXECUTION_QUEUED) {
-        admission_leave(&x->app->admission, &x->ticket);
+        place_leave(x);
         finish_unstarted(x, why, "");
     } else if (x->state == EXECUTION_RUNNING) {
         run_stop(x->run, why);
@@ -378,12 +417,25 @@ void app_refuse_new(struct app *a)
     a->stopping = true;
 }
 
+void app_stop_unattended(struct app *a, enum end_reason why)
+{
+    struct execution *x;
+
+    TAILQ_FOREACH(x, &a->registry.active, link)
+    {
+        if (LIST_EMPTY(&x->waiters))
+            execution_stop(x, why);
+    }
+}
+
 void app_stop_all(struct app *a, enum end_reason why)
 {
     struct execution *x;
 
     TAILQ_FOREACH(x, &a->registry.active, link)
-    execution_stop(x, why);
+    {
+        execution_stop(x, why);
+    }
 }
 
 void app_on_idle(struct app *a, app_idle_fn *fn, void *user)
@@ -421,6 +473,7 @@ int app_init(struct app *a, struct err *e)
         a->lang_names[i] = f->name;
     a->started_us = clock_us();
     admission_init(&a->admission, c->max_concurrent, c->queue_max);
+    a->admission.lane_max = c->session_queue_max;
     registry_init(&a->registry, execution_free);
     a->registry.count_max = c->retain_count;
     a->registry.bytes_max = c->retain_bytes;
@@ -434,6 +487,7 @@ void app_done(struct app *a)
     if (!a->expiry)
         return; /* never initialised */
     survey_stop(a);
+    a->admission.granting = true; /* what is freed now makes room for nobody */
     registry_done(&a->registry);
     event_free(a->expiry);
     a->expiry = NULL;

@@ -10,14 +10,17 @@
 
 #include "app/admission.h"
 #include "app/artifact.h"
+#include "app/heartbeat.h"
+#include "app/session.h"
 #include "app/verdict.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/sha256.h"
 #include "core/exec_spec.h"
 #include "core/port_run.h"
 #include "core/port_work.h"
 
-enum { EXECUTION_ID_MAX = 128, SESSION_ID_MAX = 256, REQUEST_ID_MAX = 128 };
+enum { EXECUTION_ID_MAX = 128, REQUEST_ID_MAX = 128 };
 
 enum execution_state {
     EXECUTION_QUEUED,
@@ -34,6 +37,13 @@ struct execution;
 /* Exactly once, from the loop, never from inside app_execute(). x->json is the answer. */
 typedef void execution_done_fn(void *user, struct execution *x);
 
+/* Somebody who waits for the end. Owned by whoever waits. */
+struct execution_waiter {
+    execution_done_fn *done;
+    void *user;
+    LIST_ENTRY(execution_waiter) link;
+};
+
 struct execution {
     struct app *app; /* borrowed */
     char id[EXECUTION_ID_MAX + 1];
@@ -44,8 +54,10 @@ struct execution {
     int lang; /* row of the language table */
     struct limits limits;
     struct ticket ticket;
-    struct plan *plan; /* owned, until it runs */
-    struct run *run;   /* owned */
+    struct session *session;            /* shared, while it has a ticket; NULL: none */
+    unsigned char digest[SHA256_BYTES]; /* of what was asked for */
+    struct plan *plan;                  /* owned, until it runs */
+    struct run *run;                    /* owned */
     struct run_result result;
     struct verdict verdict;
     struct artifacts artifacts;
@@ -54,10 +66,12 @@ struct execution {
     uint64_t kept_bytes;  /* what it counts for in the registry */
     uint64_t finished_us; /* monotonic */
     bool run_ended;
-    struct buf json; /* the ExecutionResult */
+    struct buf json;      /* the ExecutionResult */
+    struct buf told_json; /* what a control plane is told; until it has been handed over */
     struct work render;
-    execution_done_fn *done; /* NULL: nobody waits */
-    void *user;
+    struct heart heart;
+    bool unattended; /* asked for by somebody who does not wait: it goes on whoever leaves */
+    LIST_HEAD(execution_waiters, execution_waiter) waiters;
     TAILQ_ENTRY(execution) link;  /* active or finished */
     SLIST_ENTRY(execution) chain; /* same hash */
 };
@@ -65,6 +79,8 @@ TAILQ_HEAD(execution_list, execution);
 
 /* Writes the ExecutionResult. Pure; may run on a worker. */
 void execution_result_json(const struct execution *x, struct buf *out);
+/* The same for a control plane: its eight members and nothing else. */
+void execution_told_json(const struct execution *x, struct buf *out);
 /* Value of the Server-Timing header. */
 enum { SERVER_TIMING_MAX = 160 };
 void execution_server_timing(const struct execution *x, char out[SERVER_TIMING_MAX]);

@@ -6,6 +6,7 @@
 
 #include "app/app.h"
 #include "app/execution.h"
+#include "app/report.h"
 #include "base/jw.h"
 #include "base/mime.h"
 
@@ -81,16 +82,21 @@ static void write_artifact(struct jw *w, const struct artifact *a)
     jw_object_end(w);
 }
 
-static void write_artifacts(struct jw *w, const struct execution *x)
+static void write_artifact_paths(struct jw *w, const struct artifacts *a)
 {
-    const struct artifacts *a = &x->artifacts;
-    int64_t left_out = a->left_out + x->result.files_left_out;
-
     jw_key(w, "artifacts");
     jw_array(w);
     for (size_t i = 0; i < a->n; i++)
         jw_string(w, a->v[i]->path);
     jw_array_end(w);
+}
+
+static void write_artifacts(struct jw *w, const struct execution *x)
+{
+    const struct artifacts *a = &x->artifacts;
+    int64_t left_out = a->left_out + x->result.files_left_out;
+
+    write_artifact_paths(w, a);
     jw_key(w, "artifact_metadata");
     jw_array(w);
     for (size_t i = 0; i < a->n; i++)
@@ -165,7 +171,6 @@ static void write_output(struct jw *w, const struct execution *x, const struct s
     const struct run_result *r = &x->result;
     bool returned = x->verdict.status == STATUS_SUCCESS && r->result.n > 0;
 
-    jw_kv_string(w, "status", exec_status_name(x->verdict.status));
     jw_kv_bytes(w, "stdout", r->out.p ? r->out.p : "", r->out.n);
     jw_kv_bytes(w, "stderr", r->err.p ? r->err.p : "", r->err.n);
     jw_kv_int(w, "exit_code", r->exit_code);
@@ -185,6 +190,7 @@ void execution_result_json(const struct execution *x, struct buf *out)
 
     jw_object(&w);
     jw_kv_string(&w, "execution_id", x->id);
+    jw_kv_string(&w, "status", exec_status_name(x->verdict.status));
     write_output(&w, x, &s);
     write_metrics(&w, x, &s);
     write_artifacts(&w, x);
@@ -199,6 +205,19 @@ void execution_result_json(const struct execution *x, struct buf *out)
     write_termination(&w, x);
     write_isolation(&w, x);
     write_timings(&w, &s);
+    jw_object_end(&w);
+}
+
+void execution_told_json(const struct execution *x, struct buf *out)
+{
+    const struct spans s = spans_of(x);
+    struct jw w = JW(out);
+
+    jw_object(&w);
+    jw_kv_string(&w, "status", report_status(x));
+    write_output(&w, x, &s);
+    write_metrics(&w, x, &s);
+    write_artifact_paths(&w, &x->artifacts);
     jw_object_end(&w);
 }
 

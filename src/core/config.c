@@ -423,3 +423,40 @@ int config_load(struct config *c, int argc, char *const *argv, char *const *envp
         return -1;
     return config_finish(c, envp, e);
 }
+
+/* ---- secrets ---- */
+
+static void hide(char *value)
+{
+    explicit_bzero(value, strlen(value));
+}
+
+static void hide_variable(char *variable)
+{
+    size_t n = strcspn(variable, "=");
+
+    for (size_t i = 0; i < CONFIG_COUNT && variable[n]; i++) {
+        if (config_options[i].secret && strlen(config_options[i].env) == n &&
+            strncmp(variable, config_options[i].env, n) == 0)
+            hide(variable + n + 1);
+    }
+}
+
+void config_hide_secrets(int argc, char **argv, char **envp)
+{
+    for (; *envp; envp++)
+        hide_variable(*envp);
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        size_t n = strcspn(argv[i], "="), option;
+
+        if (strncmp(argv[i], "--", 2) != 0)
+            continue;
+        option = option_by_flag(argv[i] + 2, n - 2);
+        if (option == CONFIG_COUNT || !config_options[option].secret)
+            continue;
+        if (argv[i][n] == '=')
+            hide(argv[i] + n + 1);
+        else if (i + 1 < argc)
+            hide(argv[i + 1]);
+    }
+}

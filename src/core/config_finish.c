@@ -56,6 +56,12 @@ static void apply_container_id(struct config *c, char *const *envp)
         (void)snprintf(c->container_id, sizeof c->container_id, "%s", name ? name : "unknown");
 }
 
+static void apply_pod_name(struct config *c)
+{
+    if (!*c->pod_name)
+        (void)snprintf(c->pod_name, sizeof c->pod_name, "%s", c->container_id);
+}
+
 static void apply_log_level(struct config *c)
 {
     enum log_level level;
@@ -71,6 +77,7 @@ int config_finish(struct config *c, char *const *envp, struct err *e)
             return -1;
     apply_disable_bwrap(c);
     apply_container_id(c, envp);
+    apply_pod_name(c);
     apply_log_level(c);
     if (strncmp(c->workspace_path, "s3:", 3) == 0)
         (void)snprintf(c->workspace_path, sizeof c->workspace_path, "/workspace");

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -52,6 +53,7 @@ struct sandbox_spec {
     enum plan_template template;
     const struct limits *limits;
     const char *workspace; /* NULL: a fresh tmpfs; else the name of a kept workspace */
+    bool persistent;       /* no first process; workers on request (launch/wire.h) */
 };
 
 /* Can this host do it, and with which traits? Says why not. Never falls back to something weaker.
@@ -94,4 +96,7 @@ struct jail_ops {
 struct jail {
     const struct jail_ops *ops;
     unsigned traits;
+    /* Set by the owner: no sandbox can be made any more, ever. */
+    void (*lost)(void *user);
+    void *lost_user;
 };

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/jw.h"
+#include "base/sha256.h"
 #include "http/api.h"
 #include "http/reply.h"
 
@@ -144,11 +145,11 @@ static void reply_conflict(struct http_call *c, const char *id)
 {
     char words[EXECUTION_ID_MAX + 64];
 
-    (void)snprintf(words, sizeof words, "execution '%s' is still running", id);
+    (void)snprintf(words, sizeof words, "execution '%s' was asked for with another body", id);
     reply_problem(c, &(struct reply_problem){
                          .status = 409,
                          .code = "Executor.Conflict",
-                         .description = "An execution of this id is under way",
+                         .description = "An execution of this id is known",
                          .error_detail = words,
                          .solution = "Use another execution_id, or none.",
                      });
@@ -195,10 +196,16 @@ static void reply_pending(struct http_call *c, const struct execution *x)
 
 /* ---- waiting ---- */
 
+/* A call that waits for an execution. */
+struct waiting {
+    struct execution_waiter waiter;
+    struct http_call *c; /* the server's */
+    struct execution *x; /* the app's */
+};
+
 /* The registry keeps the text, too: a small one is copied, which is cheaper than sharing. */
-static void on_done(void *user, struct execution *x)
+static void reply_result(struct http_call *c, const struct execution *x)
 {
-    struct http_call *c = user;
     struct buf body = BUF_INIT(x->json.max);
     char timing[SERVER_TIMING_MAX];
 
@@ -209,15 +216,52 @@ static void on_done(void *user, struct execution *x)
     http_reply(c, 200, API_JSON, &body);
 }
 
+static void on_done(void *user, struct execution *x)
+{
+    struct waiting *w = user;
+
+    reply_result(w->c, x);
+    free(w);
+}
+
 static void on_gone(void *user)
 {
-    struct execution *x = user;
+    struct waiting *w = user;
 
-    execution_detach(x);
-    execution_stop(x, END_CANCELLED);
+    execution_leave(w->x, &w->waiter);
+    free(w);
+}
+
+static struct waiting *waiting_new(struct http_call *c)
+{
+    struct waiting *w = calloc(1, sizeof *w);
+
+    if (w)
+        *w = (struct waiting){
+            .waiter = {.done = on_done, .user = w},
+              .c = c
+        };
+    return w;
 }
 
 /* ---- the request ---- */
+
+/* When, and in which words. */
+struct asked {
+    uint64_t at_us;
+    unsigned char digest[SHA256_BYTES];
+};
+
+static int digest_take(struct asked *a, const char *body, size_t n)
+{
+    cleanup_with(sha256_freep) struct sha256 *h = sha256_new();
+
+    if (!h)
+        return -1;
+    sha256_add(h, body, n);
+    sha256_end(h, a->digest);
+    return 0;
+}
 
 /* Prefer: respond-async or wait decide; else whoever names a session does not wait. */
 static bool wants_wait(const struct http_call *c, bool has_session)
@@ -249,10 +293,37 @@ static uint64_t wall_ms(const struct app *a, const struct execute_body *b)
     return given * MS_PER_S;
 }
 
-static void submit(struct http_call *c, const struct execute_body *b, uint64_t asked_us)
+/* The answer to an execution that has been accepted. Takes the waiting one, if there is one. */
+static void answer(struct http_call *c, struct execution *x, struct waiting *w)
+{
+    if (!w) {
+        reply_pending(c, x);
+        return;
+    }
+    w->x = x;
+    http_on_gone(c, on_gone, w);
+}
+
+/* Asked for before, in the same words: it does not run twice. */
+static void answer_again(struct http_call *c, struct execution *x, struct waiting *w)
+{
+    if (x->state != EXECUTION_DONE) {
+        execution_join(x, w ? &w->waiter : NULL);
+        answer(c, x, w);
+        return;
+    }
+    if (w)
+        reply_result(c, x);
+    else
+        reply_pending(c, x);
+    free(w);
+}
+
+static void submit(struct http_call *c, const struct execute_body *b, const struct asked *asked)
 {
     struct app *a = http_app(c);
     bool wait = wants_wait(c, b->session_id.p != NULL);
+    struct waiting *w = wait ? waiting_new(c) : NULL;
     struct exec_spec spec = {
         .execution_id = b->execution_id.p ? b->execution_id.p : "",
         .language = b->language.p,
@@ -266,20 +337,25 @@ static void submit(struct http_call *c, const struct execute_body *b, uint64_t a
     struct exec_order order = {.spec = &spec,
                                .session_id = b->session_id.p ? b->session_id.p : "",
                                .request_id = http_request(c)->id,
-                               .asked_us = asked_us,
-                               .done = wait ? on_done : NULL,
-                               .user = c};
-    struct execution *x = NULL;
+                               .asked_us = asked->at_us,
+                               .digest = asked->digest,
+                               .waiter = w ? &w->waiter : NULL};
+    struct execution *x = b->execution_id.p ? app_find(a, b->execution_id.p) : NULL;
     struct err e;
 
-    if (b->execution_id.p && app_is_active(a, b->execution_id.p))
+    if (wait && !w) {
+        reply_status(c, 503);
+    } else if (x && execution_is_same(x, asked->digest)) {
+        answer_again(c, x, w);
+    } else if (x) {
+        free(w);
         reply_conflict(c, b->execution_id.p);
-    else if (app_execute(a, &order, &x, &e) < 0)
+    } else if (app_execute(a, &order, &x, &e) < 0) {
+        free(w);
         reply_refused(c, a, &e);
-    else if (wait)
-        http_on_gone(c, on_gone, x);
-    else
-        reply_pending(c, x);
+    } else {
+        answer(c, x, w);
+    }
 }
 
 /* A large body on its way through a worker. */
@@ -287,7 +363,8 @@ struct parsing {
     struct work work;    /* first */
     struct http_call *c; /* NULL: gone */
     struct buf text;
-    uint64_t asked_us;
+    struct asked asked;
+    bool digested;
     struct execute_body body;
     struct shaping shaping;
 };
@@ -303,6 +380,7 @@ static void parsing_run(struct work *w)
 {
     struct parsing *p = (struct parsing *)w;
 
+    p->digested = digest_take(&p->asked, p->text.p, p->text.n) == 0;
     if (shape_parse(&execute_shape, p->text.p, p->text.n, &p->body, &p->shaping) < 0)
         return; /* the issues tell */
 }
@@ -315,8 +393,10 @@ static void parsing_done(struct work *w)
         http_on_gone(p->c, NULL, NULL);
         if (p->shaping.issues_n > 0)
             reply_issues(p->c, &p->shaping);
+        else if (!p->digested)
+            reply_status(p->c, 503);
         else
-            submit(p->c, &p->body, p->asked_us);
+            submit(p->c, &p->body, &p->asked);
     }
     shaping_done(&p->shaping);
     buf_done(&p->text);
@@ -334,7 +414,7 @@ static void parse_beside(struct http_call *c, uint64_t asked_us)
     }
     p->work = (struct work){.run = parsing_run, .done = parsing_done};
     p->c = c;
-    p->asked_us = asked_us;
+    p->asked.at_us = asked_us;
     p->text = BUF_INIT(r->body_n + 1);
     shaping_init(&p->shaping, http_app(c));
     if (buf_put(&p->text, r->body, r->body_n) < 0) {
@@ -350,13 +430,16 @@ static void parse_here(struct http_call *c, uint64_t asked_us)
 {
     const struct http_request *r = http_request(c);
     cleanup_with(shaping_done) struct shaping s;
+    struct asked asked = {.at_us = asked_us};
     struct execute_body body = {0};
 
     shaping_init(&s, http_app(c));
     if (shape_parse(&execute_shape, r->body, r->body_n, &body, &s) < 0)
         reply_issues(c, &s);
+    else if (digest_take(&asked, r->body, r->body_n) < 0)
+        reply_status(c, 503);
     else
-        submit(c, &body, asked_us);
+        submit(c, &body, &asked);
 }
 
 /* Absent, application/json, or application/something+json; parameters do not matter. */

@@ -189,6 +189,27 @@ static const char *lang_name(void *user, size_t i)
     return i < METRICS_LANGS_MAX ? a->lang_names[i] : NULL;
 }
 
+static void report_gauges_set(struct app *a)
+{
+    struct metrics *m = &a->metrics;
+    struct report_counts n;
+
+    if (!a->report)
+        return;
+    a->report->ops->counts(a->report, &n);
+    m->callbacks_delivered = n.delivered;
+    m->callbacks_failed = n.failed;
+    m->callbacks_rejected = n.rejected;
+    m->results_lost = n.lost;
+    m->results_expired = n.expired;
+    m->spool_failed = n.unsaved;
+    m->heartbeats = n.beats;
+    m->heartbeats_failed = n.beats_failed;
+    m->callbacks_waiting = n.waiting;
+    m->spool_files = n.spooled;
+    m->spool_bytes = n.spooled_bytes;
+}
+
 static void gauges_set(struct app *a)
 {
     struct metrics *m = &a->metrics;
@@ -246,6 +267,7 @@ void api_metrics(struct http_call *c)
     struct buf body = BUF_INIT(METRICS_MAX);
 
     gauges_set(a);
+    report_gauges_set(a);
     metrics_write(&a->metrics, a->jail->ops->name, lang_name, a, &body);
     write_pool(a, &body);
     write_http(a, &body);

@@ -167,6 +167,7 @@ static void fill(const struct native *n, const struct sandbox_spec *s, struct la
     m->tmp_max = s->limits->tmp_max;
     m->pids_max = s->limits->pids_max;
     m->flags = n->watch_memory ? LAUNCH_WATCH_MEMORY : 0;
+    m->flags |= s->persistent ? LAUNCH_PERSISTENT : 0;
 }
 
 static int box_new(struct native *n, const struct sandbox_spec *s, struct box **ret, struct err *e)
@@ -281,7 +282,7 @@ static bool fits_pool(const struct native *n, const struct sandbox_spec *s)
 {
     const struct limits *a = s->limits, *b = &n->limits;
 
-    return !s->workspace && a->memory_max == b->memory_max &&
+    return !s->workspace && !s->persistent && a->memory_max == b->memory_max &&
            a->workspace_max == b->workspace_max && a->workspace_files == b->workspace_files &&
            a->tmp_max == b->tmp_max && a->pids_max == b->pids_max;
 }
@@ -454,6 +455,8 @@ static void on_lost(struct native *n)
               LOG_STR("error", "the launcher closed its socket"));
     (void)event_del(&n->readable);
     fd_close_all(&n->sock, 1);
+    if (n->jail.lost)
+        n->jail.lost(n->jail.lost_user);
 }
 
 static void on_launcher(evutil_socket_t fd, short what, void *user)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "launch/overlay.h"
 #include "launch/root.h"
 #include "launch/seccomp.h"
 #include "launch/sys.h"
@@ -86,7 +87,7 @@ static int step_mounts(const struct confine *c)
 
     if (c->workspace >= 0)
         (void)close(INIT_FD_END);
-    return r;
+    return r == 0 && c->msg->flags & LAUNCH_PERSISTENT ? overlay_mount(&p) : r;
 }
 
 static int step_name(const struct confine *c)

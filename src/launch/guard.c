@@ -29,12 +29,14 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "launch/launcher.h"
+#include "launch/sys.h"
 
-enum { DAEMON_FD = 3, RESTARTS_MAX = 8 };
+enum { DAEMON_FD = 3, RESTARTS_MAX = 8, RESTARTS_WITHIN_S = 60 };
 
 static int write_self(const char *path, const char *text)
 {
@@ -67,13 +69,10 @@ static int enter_user_namespace(struct err *e)
 
 static int start_once(struct launcher *l, int *ret_status, struct err *e)
 {
-    pid_t pid;
+    pid_t pid = sys_clone3(CLONE_NEWPID | CLONE_NEWNS, NULL);
 
-    if (unshare(CLONE_NEWPID | CLONE_NEWNS) < 0) /* the new pid namespace is for the next child */
-        return err_sys(e, -errno, "pid and mount namespace");
-    pid = fork();
     if (pid < 0)
-        return err_sys(e, -errno, "fork the launcher");
+        return err_sys(e, -errno, "clone the launcher with a pid and a mount namespace");
     if (pid == 0)
         launcher_main(l);
     while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
@@ -90,10 +89,10 @@ static void refuse_to_start(struct launcher *l, const struct err *e)
 
 static int guard(struct launcher *l)
 {
-    int mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
     struct err e = {0};
 
     for (int restarts = 0; restarts < RESTARTS_MAX; restarts++) {
+        time_t born = time(NULL);
         int status = 0;
 
         cgroups_open(&l->slots.cgroups, getppid());
@@ -104,8 +103,8 @@ static int guard(struct launcher *l)
         cgroups_close(&l->slots.cgroups);
         if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
             return EXIT_SUCCESS;
-        if (setns(mounts, CLONE_NEWNS) < 0)
-            break;
+        if (time(NULL) - born > RESTARTS_WITHIN_S)
+            restarts = 0;
     }
     return EXIT_FAILURE;
 }
@@ -129,11 +128,10 @@ static struct launcher *parse(int argc, char **argv)
     if (!l || argc < 5)
         return free(l), NULL;
     l->daemon = DAEMON_FD;
-    l->slots.mntns = l->workspaces = -1;
+    l->slots.mntns = -1;
     l->slots.uid_base = (uid_t)strtoul(argv[1], NULL, 10);
     l->slots.netns_fresh = strcmp(argv[2], "fresh") == 0;
-    if (argv[3][0])
-        l->workspaces = open(argv[3], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    kept_init(&l->kept, argv[3], l->slots.uid_base + SLOTS_MAX * UIDS_PER_SLOT);
     l->slots.rootless = geteuid() != 0;
     zygotes_init(&l->slots.zygotes, argv[4], -1);
     for (int i = 1; i < argc; i++) /* init inherits what /proc shows of us */

@@ -15,24 +15,18 @@
 
 #include "base/fd.h"
 #include "launch/confine.h"
+#include "launch/foreman.h"
 #include "launch/scan.h"
 #include "launch/watch.h"
 #include "launch/wire.h"
-
-enum { PROCESSES_MAX = 1024 };
-
-struct process {
-    uint32_t token;
-    pid_t pid; /* 0: free */
-};
 
 struct state {
     const struct init *conf;
     int ctl, chld;
     int workspace;    /* directory */
     int64_t oom;      /* times the memory watch had to kill */
-    bool first_ended; /* EXITED was sent for the first process of an ephemeral sandbox */
-    struct process processes[PROCESSES_MAX];
+    bool ended;       /* EXITED was sent */
+    pid_t first;      /* the program */
 };
 
 static void tell(const struct state *s, const struct init_msg *m)
@@ -76,32 +70,17 @@ __attribute__((noreturn)) static void become_process(const struct state *s,
     _exit(127);
 }
 
-static struct process *process_slot(struct state *s, pid_t pid)
-{
-    for (size_t i = 0; i < PROCESSES_MAX; i++)
-        if (s->processes[i].pid == pid)
-            return &s->processes[i];
-    return NULL;
-}
-
 /* The descriptors are taken. */
-static void spawn(struct state *s, uint32_t token, int fds[INIT_FDS_SPAWN])
+static void spawn(struct state *s, int fds[INIT_FDS_SPAWN])
 {
-    struct init_msg m = {.verb = INIT_STARTED, .token = token};
-    struct process *p = process_slot(s, 0);
-    pid_t pid = p ? fork() : -1;
+    struct init_msg m = {.verb = INIT_FAILED};
 
-    if (pid == 0)
+    s->first = init_fork(s->conf->host);
+    if (s->first == 0)
         become_process(s, fds);
+    m.arg = errno;
     fd_close_all(fds, INIT_FDS_SPAWN);
-    if (pid < 0) {
-        m.verb = INIT_FAILED;
-        m.arg = p ? errno : EAGAIN;
-    } else {
-        *p = (struct process){.token = token, .pid = pid};
-        m.pid = pid;
-    }
-    if (s->conf->persistent || pid < 0)
+    if (s->first < 0)
         tell(s, &m);
 }
 
@@ -113,7 +92,6 @@ static void kill_everything(struct state *s, int *first_status)
     for (;;) {
         int status;
         pid_t pid = waitpid(-1, &status, WNOHANG);
-        struct process *p;
 
         if (pid < 0)
             return; /* ECHILD: orphans come to us, so nothing else is there */
@@ -121,12 +99,8 @@ static void kill_everything(struct state *s, int *first_status)
             (void)kill(-1, SIGKILL);
             pid = waitpid(-1, &status, 0);
         }
-        p = pid > 0 ? process_slot(s, pid) : NULL;
-        if (p) {
-            if (p->token == 0 && first_status)
-                *first_status = status;
-            p->pid = 0;
-        }
+        if (pid > 0 && pid == s->first && first_status)
+            *first_status = status;
     }
 }
 
@@ -143,30 +117,17 @@ static void fill_usage(struct init_msg *m)
     m->io_write = (int64_t)u.ru_oublock * 512;
 }
 
-static void first_ended(struct state *s, int status)
+static void ended(struct state *s, int status)
 {
     struct init_msg m = {.verb = INIT_EXITED, .status = status};
 
-    if (s->first_ended)
+    if (s->ended)
         return;
-    s->first_ended = true;
+    s->ended = true;
     m.oom = s->oom;
     kill_everything(s, NULL);
     fill_usage(&m);
     m.arg = scan_entries(s->workspace);
-    tell(s, &m);
-}
-
-static void ended(struct state *s, struct process *p, int status)
-{
-    struct init_msg m = {.verb = INIT_EXITED, .token = p->token, .status = status};
-
-    p->pid = 0;
-    if (!s->conf->persistent) {
-        first_ended(s, status);
-        return;
-    }
-    fill_usage(&m);
     tell(s, &m);
 }
 
@@ -177,12 +138,9 @@ static void reap(struct state *s)
     pid_t pid;
 
     (void)!read(s->chld, &si, sizeof si);
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        struct process *p = process_slot(s, pid);
-
-        if (p)
-            ended(s, p, status);
-    }
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        if (pid == s->first)
+            ended(s, status);
 }
 
 /* ---- commands ---- */
@@ -192,36 +150,17 @@ static void stop(struct state *s)
     int status = SIGKILL;
 
     kill_everything(s, &status);
-    if (!s->conf->persistent)
-        first_ended(s, status);
-}
-
-static void signal_process(struct state *s, const struct init_msg *m)
-{
-    for (size_t i = 0; i < PROCESSES_MAX; i++)
-        if (s->processes[i].pid && s->processes[i].token == m->token) {
-            (void)kill(-s->processes[i].pid, (int)m->arg);
-            (void)kill(s->processes[i].pid, (int)m->arg);
-        }
+    ended(s, status);
 }
 
 static void command(struct state *s)
 {
-    int fds[INIT_FDS_SPAWN];
-    size_t n = INIT_FDS_SPAWN;
     struct init_msg m;
-    ssize_t got = fd_recv(s->ctl, &m, sizeof m, fds, &n);
+    ssize_t got = fd_recv(s->ctl, &m, sizeof m, NULL, NULL);
 
     if (got != sizeof m)
         _exit(0); /* the daemon let go: the kernel kills whatever is left */
-    if (m.verb == INIT_SPAWN && n == INIT_FDS_SPAWN) {
-        spawn(s, m.token, fds);
-        return;
-    }
-    fd_close_all(fds, n);
-    if (m.verb == INIT_SIGNAL)
-        signal_process(s, &m);
-    else if (m.verb == INIT_STOP)
+    if (m.verb == INIT_STOP)
         stop(s);
     else if (m.verb == INIT_SCAN)
         scan_workspace(s->workspace, s->ctl);
@@ -235,11 +174,11 @@ static void loop(struct state *s)
     };
 
     for (;;) {
-        int r = poll(p, 2, s->conf->memory_max && !s->first_ended ? WATCH_MS : -1);
+        int r = poll(p, 2, s->conf->memory_max && !s->ended ? WATCH_MS : -1);
 
         if (r < 0 && errno != EINTR)
             return;
-        if (s->conf->memory_max && watch_memory_used() > s->conf->memory_max) {
+        if (s->conf->memory_max && watch_memory_used(s->conf->memory_max) > s->conf->memory_max) {
             s->oom++;
             stop(s);
         }
@@ -257,6 +196,8 @@ void init_run(const struct init *conf)
     int first[INIT_FDS_SPAWN] = {INIT_FD_JOB, INIT_FD_IN, INIT_FD_OUT, INIT_FD_ERR};
     sigset_t mask;
 
+    if (conf->persistent)
+        foreman_run(conf);
     (void)prctl(PR_SET_NAME, "sandbox-init");
     (void)signal(SIGPIPE, SIG_IGN);
     (void)sigemptyset(&mask);
@@ -264,10 +205,7 @@ void init_run(const struct init *conf)
     (void)sigprocmask(SIG_SETMASK, &mask, NULL);
     s.chld = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     s.workspace = open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (conf->persistent)
-        fd_close_all(first, INIT_FDS_SPAWN);
-    else
-        spawn(&s, 0, first);
+    spawn(&s, first);
     tell(&s, &ready);
     loop(&s);
     _exit(1);

@@ -14,13 +14,16 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 /* What a first process does: descriptors 0, 1, 2 are its streams, 3 the job. Must not return. */
 typedef void init_runner_fn(void *user);
 
 struct init_host {
     init_runner_fn *run;
-    void *user; /* borrowed */
+    void *user;          /* borrowed */
+    pid_t (*fork)(void); /* NULL: fork() */
 };
 
 struct init {
@@ -29,5 +32,10 @@ struct init {
     bool persistent;              /* no first process; lives until the socket closes */
     uint64_t memory_max;          /* watched by init itself; 0: a control group does */
 };
+
+static inline pid_t init_fork(const struct init_host *host)
+{
+    return host->fork ? host->fork() : fork();
+}
 
 __attribute__((noreturn)) void init_run(const struct init *conf);

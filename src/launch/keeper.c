@@ -71,13 +71,21 @@ static int enter(struct state *s, struct err *e)
     return enter_filters(k, e);
 }
 
+/* A kept workspace brings its own user, everybody else gets a fresh one. */
+static uid_t sandbox_uid(const struct state *s, const struct launch_msg *m)
+{
+    if (s->k->rootless)
+        return 0;
+    return m->workspace_uid ? m->workspace_uid : s->k->uid_first + s->made % UIDS_PER_SLOT;
+}
+
 /* In the new sandbox's pid 1; never returns. */
 __attribute__((noreturn)) static void become_sandbox(struct state *s, const struct launch_msg *m,
                                                      const int *fds, size_t fds_n)
 {
     const struct confine c = {
         .rootless = s->k->rootless,
-        .uid = s->k->rootless ? 0 : s->k->uid_first + s->made % UIDS_PER_SLOT,
+        .uid = sandbox_uid(s, m),
         .msg = m,
         .fds = fds,
         .workspace = fds_n > LAUNCH_FDS_PREPARE ? fds[LAUNCH_FDS_PREPARE] : -1,

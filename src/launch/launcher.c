@@ -40,32 +40,6 @@ static void refuse(struct launcher *l, struct launch_msg *m, const struct err *e
 
 /* ---- verbs ---- */
 
-/* A kept workspace is a directory right below the one root, named by the daemon and checked here
- * again; the sandbox gets a detached mount of it. */
-static int open_workspace(struct launcher *l, const struct launch_msg *m, uid_t owner, int *ret,
-                          struct err *e)
-{
-    cleanup_close int dir = -1, tree = -1;
-
-    if (l->workspaces < 0)
-        return err_set(e, ERR_HOST, "no directory for kept workspaces");
-    if (!memchr(m->workspace, '\0', sizeof m->workspace) || strchr(m->workspace, '/') ||
-        m->workspace[0] == '.')
-        return err_set(e, ERR_CALLER, "bad workspace name");
-    if (mkdirat(l->workspaces, m->workspace, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, -errno, "make workspace '%s'", m->workspace);
-    dir = fd_open_beneath(l->workspaces, m->workspace, O_RDONLY | O_DIRECTORY, 0, FD_LINKS_NEVER);
-    if (dir < 0)
-        return err_sys(e, dir, "open workspace '%s'", m->workspace);
-    if (!l->slots.rootless && fchown(dir, owner, owner) < 0)
-        return err_sys(e, -errno, "own workspace '%s'", m->workspace);
-    tree = sys_open_tree(dir, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-    if (tree < 0)
-        return err_sys(e, -errno, "mount workspace '%s'", m->workspace);
-    *ret = take_fd(&tree);
-    return 0;
-}
-
 /* fds are borrowed. */
 static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, const int *fds,
                      struct err *e)
@@ -76,7 +50,9 @@ static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, c
 
     if (cgroup_slot_limit(&l->slots.cgroups, &s->cgroup, m->memory_max, m->pids_max, e) < 0)
         return -1;
-    if (m->workspace[0] && open_workspace(l, m, l->slots.uid_base, &tree, e) < 0)
+    m->workspace_uid = 0;
+    if (m->workspace[0] && kept_open(&l->kept, m->workspace, sizeof m->workspace, l->slots.rootless,
+                                     &tree, &m->workspace_uid, e) < 0)
         return -1;
     memcpy(with, fds, sizeof with[0] * LAUNCH_FDS_PREPARE);
     with[LAUNCH_FDS_PREPARE] = tree;
@@ -296,6 +272,7 @@ static int prepare(struct launcher *l, struct err *e)
     if (root_template(l->slots.rootless, &l->slots.mntns, e) < 0)
         return -1;
     l->slots.zygotes.mntns = l->slots.mntns;
+    kept_enter(&l->kept);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 /* The launcher proper: pid 1 of the namespace in which all sandboxes live. Started by the guard. */
 #pragma once
 
+#include "launch/kept.h"
 #include "launch/slots.h"
 
 enum { PENDING_MAX = 4096 };
@@ -13,8 +14,8 @@ struct pending {
 };
 
 struct launcher {
-    int daemon;     /* owned */
-    int workspaces; /* owned: directory of kept workspaces, or -1 */
+    int daemon; /* owned */
+    struct kept kept;
     struct slots slots;
     struct pending pending[PENDING_MAX]; /* a ring */
     size_t pending_at, pending_n;

@@ -53,23 +53,32 @@ static int take_strings(struct job *j, char **list, uint32_t n, size_t *at)
     return 0;
 }
 
-static int read_strings(struct job *j, size_t *at)
+int runner_split(struct job *j, size_t *at)
 {
     int r;
 
-    j->strings = malloc(j->head.strings_n);
+    if (!head_is_sane(&j->head))
+        return -EPROTO;
     j->argv = calloc((size_t)j->head.argc + 1, sizeof *j->argv);
     j->envp = calloc((size_t)j->head.envc + 1, sizeof *j->envp);
-    if (!j->strings || !j->argv || !j->envp)
+    if (!j->argv || !j->envp)
         return -ENOMEM;
-    r = read_exact(j->strings, j->head.strings_n);
-    if (r < 0)
-        return r;
     j->cwd = next_string(j, at);
     if (!j->cwd)
         return -EPROTO;
     r = take_strings(j, j->argv, j->head.argc, at);
     return r ? r : take_strings(j, j->envp, j->head.envc, at);
+}
+
+static int read_strings(struct job *j, size_t *at)
+{
+    int r;
+
+    j->strings = malloc(j->head.strings_n);
+    if (!j->strings)
+        return -ENOMEM;
+    r = read_exact(j->strings, j->head.strings_n);
+    return r ? r : runner_split(j, at);
 }
 
 static int lower(__rlimit_resource_t what, rlim_t soft, rlim_t hard)
@@ -85,7 +94,7 @@ static int lower(__rlimit_resource_t what, rlim_t soft, rlim_t hard)
     return setrlimit(what, &l) < 0 ? -errno : 0;
 }
 
-static int apply_limits(const struct job_head *h)
+int runner_limit(const struct job_head *h)
 {
     int r = h->nofile ? lower(RLIMIT_NOFILE, h->nofile, h->nofile) : 0;
 
@@ -164,7 +173,7 @@ int runner_read(struct job *ret, const char **ret_what)
     }
     if (r == 0) {
         *ret_what = "limits";
-        r = apply_limits(&j.head);
+        r = runner_limit(&j.head);
     }
     if (r == 0 && chdir(j.cwd) < 0) {
         *ret_what = "working directory";
@@ -187,6 +196,14 @@ void runner_fail(const char *what, int r)
     _exit(r == -ENOENT ? 127 : 126);
 }
 
+int runner_become(const struct job *j)
+{
+    bool named = j->head.flags & JOB_NAMED && j->head.argc > 1;
+
+    (void)execve(j->argv[0], j->argv + named, j->envp);
+    return -errno;
+}
+
 void runner_exec(void *user)
 {
     const char *what;
@@ -200,6 +217,5 @@ void runner_exec(void *user)
         runner_fail(what, r);
     if (!(j.head.flags & JOB_CHANNEL) && fcntl(RUNNER_FD, F_SETFD, FD_CLOEXEC) < 0)
         runner_fail("channel", -errno);
-    (void)execve(j.argv[0], j.argv, j.envp);
-    runner_fail("exec", -errno);
+    runner_fail("exec", runner_become(&j));
 }

@@ -23,6 +23,12 @@ struct job {
 /* Reads a job, applies limits, directory and files. 0, or -errno with *ret_what saying at which
  * point; -ENODATA: the daemon closed the socket without a job. */
 must_check int runner_read(struct job *ret, const char **ret_what);
+/* The parts of that, for a job whose head and strings are in memory already: */
+/* cwd, argv and envp from the strings; *at is how far it came. */
+must_check int runner_split(struct job *j, size_t *at);
+must_check int runner_limit(const struct job_head *h);
+/* Becomes the program; returns -errno only. */
+must_check int runner_become(const struct job *j);
 /* Tells the daemon by an error frame, and standard error, why nothing ran; exits with 126 or 127.
  */
 __attribute__((noreturn)) void runner_fail(const char *what, int r);

@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -12,19 +14,35 @@
 
 static const char *const mounts[] = {"/workspace", "/tmp", "/dev/shm"};
 
-/* Resident pages that are not a file's: those in shared memory are counted by the mounts. */
-static uint64_t process_pages(int proc, const char *pid)
+/* What is resident and not a file's: shared memory is counted by the mounts. Cheap, but pages that
+ * forked processes still share count once for each. */
+static uint64_t resident(int proc, const char *pid)
 {
-    unsigned long size, resident = 0, shared = 0;
+    unsigned long size, in_core = 0, shared = 0;
     char path[32], text[128] = "";
     cleanup_close int fd = -1;
 
     (void)snprintf(path, sizeof path, "%.10s/statm", pid);
     fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || read(fd, text, sizeof text - 1) <= 0 ||
-        sscanf(text, "%lu %lu %lu", &size, &resident, &shared) != 3 || resident < shared)
+        sscanf(text, "%lu %lu %lu", &size, &in_core, &shared) != 3 || in_core < shared)
         return 0;
-    return resident - shared;
+    return (uint64_t)(in_core - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Exact: a page shared by n processes counts one n-th for each. Walks page tables. */
+static uint64_t proportional(int proc, const char *pid)
+{
+    char path[32], text[2048] = "";
+    cleanup_close int fd = -1;
+    const char *at;
+
+    (void)snprintf(path, sizeof path, "%.10s/smaps_rollup", pid);
+    fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
+        return resident(proc, pid); /* ours alone: init may not look at itself */
+    at = strstr(text, "Pss_Anon:");
+    return at ? strtoull(at + 9, NULL, 10) * 1024 : 0;
 }
 
 static uint64_t mounted_bytes(const char *path)
@@ -34,18 +52,27 @@ static uint64_t mounted_bytes(const char *path)
     return statfs(path, &s) < 0 ? 0 : (uint64_t)(s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize;
 }
 
-uint64_t watch_memory_used(void)
+/* All processes, each as `measure` sees it. */
+static uint64_t processes(uint64_t (*measure)(int proc, const char *pid))
 {
     DIR *d = opendir("/proc");
-    uint64_t pages = 0, bytes = 0;
+    uint64_t sum = 0;
 
     if (!d)
         return 0;
     for (struct dirent *at; (at = readdir(d));)
         if (isdigit((unsigned char)at->d_name[0]))
-            pages += process_pages(dirfd(d), at->d_name);
+            sum += measure(dirfd(d), at->d_name);
     (void)closedir(d);
+    return sum;
+}
+
+uint64_t watch_memory_used(uint64_t max)
+{
+    uint64_t files = 0, quick;
+
     for (size_t i = 0; i < ARRAY_LEN(mounts); i++)
-        bytes += mounted_bytes(mounts[i]);
-    return bytes + pages * (uint64_t)sysconf(_SC_PAGESIZE);
+        files += mounted_bytes(mounts[i]);
+    quick = files + processes(resident);
+    return quick <= max ? quick : files + processes(proportional);
 }

@@ -10,4 +10,5 @@
 
 enum { WATCH_MS = 25 };
 
-uint64_t watch_memory_used(void);
+/* Bytes in use; exact only when a quick look says that they exceed max. */
+uint64_t watch_memory_used(uint64_t max);

@@ -44,6 +44,7 @@ struct launch_msg {
     uint32_t traits, templates; /* HELLO: enum jail_trait; which templates can be warmed */
     int32_t status;             /* DEAD: wait status of init */
     uint32_t flags;
+    uint32_t workspace_uid; /* launcher to keeper: whose the kept workspace is; 0: nobody's */
     char
         workspace[LAUNCH_WORKSPACE_MAX]; /* "": fresh tmpfs; else a name below the workspace root */
     struct err err;                      /* FAILED */
@@ -53,22 +54,21 @@ struct launch_msg {
 
 enum init_verb {
     /* daemon to init */
-    INIT_SPAWN = 1, /* one more process `token`; fds: job, in, out, err */
-    INIT_SIGNAL,    /* signal `arg` to process `token` and all it started */
-    INIT_STOP,      /* kill everything but init, then EXITED for what was running */
-    INIT_SCAN,      /* list the workspace: ENTRY messages, then SCANNED */
+    INIT_STOP = 1, /* kill everything but init, then EXITED for what was running */
+    INIT_SCAN,     /* list the workspace: ENTRY messages, then SCANNED */
+    INIT_HIRE,     /* persistent only: one more worker `token`; fd: its SEQPACKET end. No answer:
+                      the far end of a worker that could not be made is closed */
+    INIT_FIRE,     /* persistent only: worker `token` and all it started end now */
 
     /* init to daemon */
-    INIT_READY = 32, /* locked and waiting */
-    INIT_STARTED,    /* process `token` is `pid` */
-    INIT_EXITED,     /* process `token` ended with `status`; for the first process of an ephemeral
-                        sandbox everything else is dead, too */
+    INIT_READY = 32, /* locked and waiting; persistent: `arg` says what can be written, overlay.h */
+    INIT_EXITED,     /* the program ended with `status`, and everything else is dead, too */
     INIT_ENTRY,      /* one regular file: `name`, `size`, times; fd: open for reading */
     INIT_SCANNED,    /* end of the list; `arg`: how many were left out */
     INIT_FAILED,     /* `arg` is an errno, `name` says what */
 };
 
-enum { INIT_FDS_SPAWN = 4, INIT_NAME_MAX = 4096 };
+enum { INIT_FDS_SPAWN = 4, INIT_NAME_MAX = 4096 }; /* job, in, out, err */
 
 struct init_msg {
     uint32_t verb;
@@ -82,11 +82,65 @@ struct init_msg {
     /* followed by name_n bytes */
 };
 
+/* ---- daemon <-> worker of a persistent sandbox: SEQPACKET, struct init_msg and bytes ---- */
+
+/*
+ * A worker does one thing at a time: a request, then its answers, the last of which is DONE. It is
+ * the reaper of whatever a command of its leaves behind, so DONE of a command means that the whole
+ * tree is gone. End of file on its socket: the worker died, or could not be made.
+ */
+enum worker_verb {
+    /* daemon to worker */
+    WORKER_RUN = 64,   /* a job (struct job_head and strings) follows, or comes as the last fd if
+                          `arg` has WORKER_RUN_JOB; fds: out, err, in if `arg` has WORKER_RUN_IN */
+    WORKER_KILL,       /* of a RUN: end everything it started */
+    WORKER_READ,       /* the file `name`; `size`: the most that may be sent as bytes */
+    WORKER_WRITE,      /* the file `name`, NUL, bytes; fd: more bytes, until its end; `arg` not 0:
+                          parents are made */
+    WORKER_MKDIR,      /* `name` and its parents */
+    WORKER_REMOVE,     /* a file or an empty directory */
+    WORKER_REMOVE_ALL, /* a tree */
+    WORKER_LIST,       /* NAMES messages */
+    WORKER_STAT,       /* `size`, `mode`, times */
+    WORKER_CONNECT,    /* to port `arg` of the loopback; fd with DONE */
+    WORKER_USAGE,      /* `pid`: processes; `size`: bytes of memory; `io_write`: bytes on disk */
+
+    /* worker to daemon */
+    WORKER_STARTED = 96, /* RUN: the program runs as `pid` */
+    WORKER_EXITED,       /* RUN: it ended with `status`; others of its tree may live on */
+    WORKER_NAMES,        /* LIST: some names, each with its NUL */
+    WORKER_BYTES,        /* READ of what is no ordinary file: some bytes */
+    WORKER_DONE,         /* `arg`: errno or 0; on failure `status` is an enum worker_op and `name`
+                            the path it failed at; READ: fd of an ordinary file */
+};
+
+enum { WORKER_RUN_IN = 1, WORKER_RUN_JOB = 2 };
+enum { WORKER_FDS = 4, WORKER_DATA_MAX = 64 * 1024 };
+
+/* At which operation a request failed; the daemon has the words. */
+enum worker_op {
+    WORKER_OP_OPEN,
+    WORKER_OP_READ,
+    WORKER_OP_WRITE,
+    WORKER_OP_MKDIR,
+    WORKER_OP_REMOVE,
+    WORKER_OP_REMOVE_ALL,
+    WORKER_OP_UNLINK,
+    WORKER_OP_STAT,
+    WORKER_OP_CONNECT,
+    WORKER_OP_DIRECTORY, /* RUN: the working directory */
+    WORKER_OP_START,     /* RUN: everything else */
+    WORKER_OP_COUNT,
+};
+
 /* ---- daemon -> runner: the head of the job stream ---- */
 
 enum { JOB_MAGIC = 0x53425801, JOB_STRINGS_MAX = 8 << 20, JOB_ITEMS_MAX = 65536 };
 
-enum { JOB_CHANNEL = 1 }; /* flags: leave descriptor 3 open in the program, frames follow */
+enum {
+    JOB_CHANNEL = 1, /* leave descriptor 3 open in the program, frames follow */
+    JOB_NAMED = 2,   /* argv[0] is the file to execute; what the program sees begins at argv[1] */
+}; /* flags */
 
 struct job_head {
     uint32_t magic;

@@ -14,11 +14,14 @@
 #include "base/fd.h"
 #include "launch/sys.h"
 
+/* A program of ours, what it loads from beside it, and what it starts; all must be there. */
 /* clang-format off */
-static const char *const programs[] = {
-    [TEMPLATE_EXEC]   = NULL,
-    [TEMPLATE_PYTHON] = "sandbox-zygote-python",
-    [TEMPLATE_NODE]   = "sandbox-zygote-node",
+static const struct {
+    const char *name, *companion, *interpreter;
+} programs[] = {
+    [TEMPLATE_EXEC]   = {NULL,                    NULL,                       NULL           },
+    [TEMPLATE_PYTHON] = {"sandbox-zygote-python", NULL,                       NULL           },
+    [TEMPLATE_NODE]   = {"sandbox-zygote-node",   "sandbox-zygote-node.node", "/usr/bin/node"},
 };
 /* clang-format on */
 _Static_assert(ARRAY_LEN(programs) == TEMPLATE_COUNT, "every template has a row");
@@ -31,20 +34,32 @@ static char *const environment[] = {
     (char *)"LANG=C.UTF-8",
     (char *)"OPENBLAS_NUM_THREADS=1",
     (char *)"OMP_NUM_THREADS=1",
+    (char *)"LD_BIND_NOW=1", /* a symbol bound later would be bound again by every child */
     (char *)"MKL_NUM_THREADS=1",
     NULL,
 };
 
-void zygotes_init(struct zygotes *z, const char *directory, int mntns)
+static int open_beside(const char *directory, const char *name)
 {
     char path[4096];
 
+    if (!name || (size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path)
+        return -1;
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+void zygotes_init(struct zygotes *z, const char *directory, int mntns)
+{
     z->mntns = mntns;
     for (size_t t = 0; t < TEMPLATE_COUNT; t++) {
-        z->of[t] = (struct zygote){.program = -1, .sock = -1};
-        if (programs[t] &&
-            (size_t)snprintf(path, sizeof path, "%s/%s", directory, programs[t]) < sizeof path)
-            z->of[t].program = open(path, O_RDONLY | O_CLOEXEC);
+        struct zygote *g = &z->of[t];
+
+        *g = (struct zygote){.program = -1, .companion = -1, .sock = -1};
+        if (programs[t].interpreter && access(programs[t].interpreter, X_OK) < 0)
+            continue;
+        g->companion = open_beside(directory, programs[t].companion);
+        if (g->companion >= 0 || !programs[t].companion)
+            g->program = open_beside(directory, programs[t].name);
     }
 }
 
@@ -56,9 +71,11 @@ bool zygotes_has(const struct zygotes *z, enum plan_template t)
 __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enum plan_template t,
                                                     int sock)
 {
-    char *const argv[] = {(char *)programs[t], NULL};
+    char *const argv[] = {(char *)programs[t].name, NULL};
     int program = fcntl(z->of[t].program, F_DUPFD_CLOEXEC, 64);
+    int companion = fcntl(z->of[t].companion, F_DUPFD_CLOEXEC, 64);
     int there = fcntl(sock, F_DUPFD_CLOEXEC, 64);
+    int past = ZYGOTE_FD_COMPANION;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGTERM, SIG_DFL);
@@ -66,7 +83,9 @@ __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enu
     if (setns(z->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0 || dup2(there, ZYGOTE_FD) < 0)
         _exit(126);
     program = dup3(program, ZYGOTE_FD + 1, O_CLOEXEC);
-    (void)close_range(ZYGOTE_FD + 2, ~0u, 0);
+    if (companion >= 0 && dup2(companion, past++) < 0)
+        _exit(126);
+    (void)close_range((unsigned)past, ~0u, 0);
     (void)syscall(SYS_execveat, program, "", argv, environment, AT_EMPTY_PATH);
     _exit(127);
 }
@@ -79,7 +98,7 @@ static int start(struct zygotes *z, enum plan_template t, struct err *e)
     pid_t pid;
 
     if (g->program < 0)
-        return err_set(e, ERR_HOST, "%s is not installed", programs[t]);
+        return err_set(e, ERR_HOST, "%s is not installed", programs[t].name);
     r = fd_socketpair(SOCK_SEQPACKET, sp);
     if (r < 0)
         return err_sys(e, r, "zygote socket");
@@ -136,7 +155,7 @@ int zygotes_fork(struct zygotes *z, enum plan_template t, const struct keeper *k
         r = order(g, k);
     }
     if (r < 0)
-        return err_sys(e, r, "%s", programs[t]);
+        return err_sys(e, r, "%s", programs[t].name);
     *ret_generation = g->generation;
     return 0;
 }
@@ -182,7 +201,7 @@ void zygote_serve(const struct filters *filters, const struct init_host *host, s
 
         if (got != sizeof m || n < 1)
             _exit(got != 0);
-        pid = fork();
+        pid = init_fork(host);
         if (pid == 0) {
             become_keeper(&m, fds, n, ret);
             return;

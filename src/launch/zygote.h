@@ -20,6 +20,7 @@
 
 enum {
     ZYGOTE_FD = 3,           /* the zygote's end */
+    ZYGOTE_FD_COMPANION = 5, /* what it loads, if it has such a file; 4 was the program itself */
     ZYGOTE_RUNS_MAX = 20000, /* of one generation */
     ZYGOTE_SECONDS_MAX = 3600,
 };
@@ -33,8 +34,9 @@ struct zygote_msg {
 };
 
 struct zygote {
-    int program; /* owned: opened in the host's root; -1: not installed */
-    int sock;    /* owned: -1 when not running */
+    int program;   /* owned: opened in the host's root; -1: not installed */
+    int companion; /* owned, or -1 */
+    int sock;      /* owned: -1 when not running */
     unsigned generation, runs;
     time_t born;
 };

@@ -14,10 +14,12 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "launch/heap.h"
 #include "launch/keeper.h"
 #include "launch/runner.h"
 #include "launch/zygote.h"
@@ -100,6 +102,13 @@ static PyObject *environment(char **envp)
     return list;
 }
 
+static bool job_is_waiting(void)
+{
+    struct pollfd p = {.fd = RUNNER_FD, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
 /* In the first process of a sandbox. */
 __attribute__((noreturn)) static void run_job(void *user)
 {
@@ -111,9 +120,11 @@ __attribute__((noreturn)) static void run_job(void *user)
     int r;
 
     PyOS_AfterFork_Child();
-    ignored = PyObject_CallNoArgs(w->rehearse);
-    if (!ignored)
-        PyErr_Clear();
+    if (!job_is_waiting()) { /* else it would only delay it */
+        ignored = PyObject_CallNoArgs(w->rehearse);
+        if (!ignored)
+            PyErr_Clear();
+    }
     r = runner_read(&j, &what);
     if (r == -ENODATA)
         _exit(0); /* never used */
@@ -157,8 +168,10 @@ int main(void)
         (void)fprintf(stderr, "sandbox-zygote-python: %s\n", e.text);
         return EXIT_FAILURE;
     }
+    heap_prepare();
     if (start_interpreter() < 0 || warm(&w) < 0)
         return EXIT_FAILURE;
+    heap_settle();
     zygote_serve(&filters, &host, &k);
     keeper_run(&k);
 }

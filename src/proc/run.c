@@ -126,7 +126,8 @@ static void usage_read(struct run *r, const struct init_msg *m)
     u->memory_peak = known(u->memory_peak, m->maxrss);
     u->io_read = known(u->io_read, m->io_read);
     u->io_write = known(u->io_write, m->io_write);
-    if (!r->result->warm && u->cpu_us < m->cpu_us) /* a cold sandbox had used some before its counters were known */
+    /* A cold sandbox had used some before its counters were known. */
+    if (!r->result->warm && u->cpu_us < m->cpu_us)
         u->cpu_us = m->cpu_us;
     if (m->oom > 0)
         u->oom_kills = known(u->oom_kills, 0) + m->oom;

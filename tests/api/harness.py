@@ -418,6 +418,10 @@ class Daemon:
         wait_until(lambda: self.log.ended, "every process that could write to the log is gone")
         wait_until(lambda: not strays(), lambda: f"no process left behind: {strays()}")
 
+    def is_sanitized(self):
+        """Built with a sanitizer, which keeps freed memory for a while?"""
+        return b"libasan" in read_proc(self.pid, "maps")
+
     def check_sanitizers(self):
         text = self.log_text()
         found = [mark for mark in SANITIZER_MARKS if mark in text]

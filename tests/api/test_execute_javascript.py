@@ -194,13 +194,15 @@ def test_pending_timers_do_not_hold_back_a_result(daemon):
 
 
 def test_output_is_complete_however_large(daemon):
-    result = run(daemon, "exports.handler = () => { for (let i = 0; i < 2000; i++) console.log('x'.repeat(99)); return 1 }")
+    code = "exports.handler = () => { for (let i = 0; i < 2000; i++) console.log('x'.repeat(99)); return 1 }"
+    result = run(daemon, code)
     assert len(result["stdout"]) == 200_000
     assert result["return_value"] == 1
 
 
 def test_randomness_differs_between_runs(daemon):
-    code = "exports.handler = () => [Math.random(), require('crypto').randomBytes(8).toString('hex'), require('crypto').randomUUID()]"
+    code = ("const c = require('crypto');"
+            "exports.handler = () => [Math.random(), c.randomBytes(8).toString('hex'), c.randomUUID()]")
     runs = [returned(daemon, code) for _ in range(3)]
     for column in zip(*runs):
         assert len(set(column)) == len(runs)
@@ -208,7 +210,8 @@ def test_randomness_differs_between_runs(daemon):
 
 def test_state_of_one_run_is_not_seen_by_the_next(daemon):
     assert returned(daemon, "globalThis.planted = 1; process.env.PLANTED = 1; exports.handler = () => 1") == 1
-    assert returned(daemon, "exports.handler = () => [typeof planted, process.env.PLANTED === undefined]") == ["undefined", True]
+    look = "exports.handler = () => [typeof planted, process.env.PLANTED === undefined]"
+    assert returned(daemon, look) == ["undefined", True]
 
 
 def test_process_looks_ordinary(daemon):

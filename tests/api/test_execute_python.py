@@ -53,7 +53,7 @@ def test_code_runs_once_and_as_the_main_module(daemon):
 
 
 def test_classes_of_the_user_can_be_pickled(daemon):
-    code = "import pickle\nclass A: pass\ndef handler(event):\n    return type(pickle.loads(pickle.dumps(A()))).__name__"
+    code = "import pickle\nclass A: pass\ndef handler(e):\n    return type(pickle.loads(pickle.dumps(A()))).__name__"
     assert daemon.returned(code) == "A"
 
 

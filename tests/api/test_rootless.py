@@ -20,7 +20,8 @@ NOBODY = 65534
 def programs():
     """A place from which the ordinary user may run the programs."""
     harness.need(harness.ROOT, "becoming an ordinary user needs root; the rest of the suite covers it then")
-    test = subprocess.run(["test", "-x", harness.BUILD / "sandbox-executor"], user=NOBODY, group=NOBODY, extra_groups=[])
+    test = subprocess.run(["test", "-x", harness.BUILD / "sandbox-executor"],
+                          user=NOBODY, group=NOBODY, extra_groups=[])
     if test.returncode == 0:
         yield harness.BUILD
         return
@@ -86,7 +87,8 @@ def test_timeout_kills_everything(rootless):
 
 
 def test_privileges_inside(rootless):
-    fields = dict(line.split(":\t", 1) for line in rootless.printed("cat /proc/self/status").splitlines() if ":\t" in line)
+    text = rootless.printed("cat /proc/self/status")
+    fields = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
     for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert int(fields[name], 16) == 0, name
     assert (fields["NoNewPrivs"], fields["Seccomp"]) == ("1", "2")
@@ -130,7 +132,8 @@ def test_ordinary_work(rootless):
 
 def test_memory_is_bounded_all_the_same(make_daemon, programs):
     daemon = make_daemon(binary=programs / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="basic", MAX_MEMORY_MB=64)
-    code = "def handler(e):\n    a = []\n    while len(a) < 600: a.append(bytearray(b'x') * (1 << 20))\n    return len(a)"
+    code = ("def handler(e):\n    a = []\n    while len(a) < 600: a.append(bytearray(b'x') * (1 << 20))\n"
+            "    return len(a)")
     result = daemon.execute(code, timeout=20)
     assert result["status"] in ("failed", "error") and result["return_value"] is None
     assert daemon.printed("echo ok") == "ok\n"

@@ -53,6 +53,8 @@ static int shape_text(struct desk *d, const char *text)
 /* Exactly one issue, of this type, about this field. */
 static void refused(struct desk *d, const char *text, const char *field, const char *type)
 {
+    shaping_done(&d->shaping);
+    shaping_init(&d->shaping, d->app);
     assert_int_equal(shape_text(d, text), -1);
     assert_int_equal(d->shaping.issues_n, 1);
     assert_string_equal(d->shaping.issues[0].type, type);
@@ -60,8 +62,6 @@ static void refused(struct desk *d, const char *text, const char *field, const c
         assert_string_equal(d->shaping.issues[0].field, field);
     else
         assert_null(d->shaping.issues[0].field);
-    shaping_done(&d->shaping);
-    shaping_init(&d->shaping, d->app);
 }
 
 #define MINIMAL "\"language\":\"python\",\"code\":\"x\""

@@ -327,11 +327,9 @@ def adopt(env):
     if "TZ" in os.environ:
         time.tzset()
     sys.path[:0] = [p for p in os.environ.get("PYTHONPATH", "").split(":") if p]
-    for name in ("random", "numpy.random"):
-        if name in sys.modules:
-            sys.modules[name].seed()
-    if "_ssl" in sys.modules:
-        sys.modules["_ssl"].RAND_add(os.urandom(48), 48.0)
+    if "numpy.random" in sys.modules:  # `random` and others see to it themselves at a fork
+        sys.modules["numpy.random"].seed()
+    # OpenSSL seeds itself at its first use, and nothing has used it before the fork.
 
 
 # ---- calling ----
@@ -577,8 +575,14 @@ def finish(before):
     try:
         run_exitfuncs()
         flush_files()
-        for name in [n for n in sys.modules if n not in before or n == "__main__"]:
-            del sys.modules[name]
+        # New ones are at the end. Looking at all would copy a page for nearly every name.
+        names = ["__main__"]
+        for name in reversed(sys.modules):
+            if name in before:
+                break
+            names.append(name)
+        for name in names:
+            sys.modules.pop(name, None)
         collect()
     except BaseException:
         pass

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* What a control plane is told of a finished execution, and the control plane as configured. */
+#pragma once
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+struct app;
+struct buf;
+struct execution;
+struct boot_identity;
+
+/* Before privileges are given up: the directory for results. Nothing where there is no control
+ * plane. */
+must_check int report_prepare(const struct app *a, const struct boot_identity *who, struct err *e);
+/* Opens the control plane of the configuration as a->report; stays NULL when there is none. */
+must_check int report_open(struct app *a, struct err *e);
+void report_close(struct app *a); /* close the workers first */
+
+/* The status on that wire: success, failed, timeout or crashed. */
+const char *report_status(const struct execution *x);

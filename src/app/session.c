@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/session.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sha256.h"
+
+enum { READABLE_MAX = 100 };
+
+void session_workspace(const char *id, char out[SESSION_WORKSPACE_MAX])
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    size_t n = strlen(id);
+    char hex[SHA256_HEX];
+
+    if (n >= 1 && n <= READABLE_MAX && strspn(id, allowed) == n) {
+        (void)snprintf(out, SESSION_WORKSPACE_MAX, "s-%s", id);
+        return;
+    }
+    sha256_hex(id, n, hex);
+    (void)snprintf(out, SESSION_WORKSPACE_MAX, "h-%s", hex);
+}
+
+static struct session_bucket *bucket_of(struct sessions *all, const char *id)
+{
+    uint32_t h = 2166136261u;
+
+    for (; *id; id++)
+        h = (h ^ (unsigned char)*id) * 16777619u;
+    return &all->buckets[h % SESSION_BUCKETS];
+}
+
+struct session *session_enter(struct sessions *all, const char *id)
+{
+    struct session_bucket *bucket = bucket_of(all, id);
+    struct session *s;
+
+    SLIST_FOREACH(s, bucket, chain)
+    {
+        if (strcmp(s->id, id) == 0)
+            break;
+    }
+    if (!s) {
+        s = calloc(1, sizeof *s);
+        if (!s)
+            return NULL;
+        (void)snprintf(s->id, sizeof s->id, "%s", id);
+        session_workspace(id, s->workspace);
+        lane_init(&s->lane);
+        SLIST_INSERT_HEAD(bucket, s, chain);
+    }
+    s->users++;
+    return s;
+}
+
+void session_leave(struct sessions *all, struct session *s)
+{
+    if (!s || --s->users > 0)
+        return;
+    SLIST_REMOVE(bucket_of(all, s->id), s, session, chain);
+    free(s);
+}

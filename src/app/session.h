@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions: executions that name the same session_id share a kept workspace.
+ *
+ * They run one after the other, in the order they were asked for, so that nobody finds a file half
+ * written by a neighbour; different sessions run side by side and never see each other's files. A
+ * session exists here only while something of it is queued or running; its workspace stays.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <sys/queue.h>
+
+#include "app/admission.h"
+#include "base/cleanup.h"
+
+enum {
+    SESSION_ID_MAX = 256,
+    SESSION_WORKSPACE_MAX = 128, /* name of the directory, with its NUL */
+    SESSION_BUCKETS = 256,
+};
+
+struct session {
+    char id[SESSION_ID_MAX + 1];
+    char workspace[SESSION_WORKSPACE_MAX];
+    struct lane lane;
+    size_t users;
+    SLIST_ENTRY(session) chain;
+};
+
+struct sessions {
+    SLIST_HEAD(session_bucket, session) buckets[SESSION_BUCKETS];
+};
+
+/* Makes it when there is none. NULL: no memory. */
+must_check struct session *session_enter(struct sessions *all, const char *id);
+/* The ticket must have left the lane. The last one out frees it. NULL is fine. */
+void session_leave(struct sessions *all, struct session *s);
+
+/* The directory of a session: readable where the id allows it, a digest otherwise; never the same
+ * for two ids. */
+void session_workspace(const char *id, char out[SESSION_WORKSPACE_MAX]);

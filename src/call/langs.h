@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* What a function call has to know of a language, one row each. Pure. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+
+enum call_lang_id {
+    CALL_PYTHON,
+    CALL_JAVASCRIPT,
+    CALL_RUBY,
+    CALL_PHP,
+    CALL_C,
+    CALL_CPP,
+    CALL_LANG_COUNT,
+};
+
+enum {
+    CALL_KEYWORDS = BIT(0),   /* the language has arguments by name: those with a gap before them
+                                 stay names */
+    CALL_REFLECTS = BIT(1),   /* its wrapper knows the parameters and binds by itself */
+    CALL_COMPILED = BIT(2),   /* a program is made from the code first */
+    CALL_INT64 = BIT(3),      /* integers beyond 64 bits cannot be represented */
+    CALL_INT53 = BIT(4),      /* integers beyond 53 bits cannot */
+    CALL_SURROGATES = BIT(5), /* lone surrogates can be in a string */
+    CALL_SESSIONS = BIT(6),   /* its wrapper can stay and be called again */
+};
+
+enum { CALL_ALIASES_MAX = 3, CALL_WORDS = 7 };
+
+struct call_lang {
+    const char *name;
+    const char *alias[CALL_ALIASES_MAX];
+    const char *inspect; /* its name for the inspector */
+    const char *file;    /* what the code is called inside, below the working directory */
+    unsigned flags;
+};
+
+/* NULL behind the last one. */
+const struct call_lang *call_lang(size_t i);
+/* The row of a name or an alias; -1: there is none. */
+int call_lang_find(const char *name, size_t n);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A function call as it was asked for: the body of POST /v1/functions/call, checked. Pure.
+ *
+ * Values of the tenant (args, kwargs) stay the raw text they came in; only the envelope is decoded.
+ * Fields that moved in the course of time are accepted at their old places, too: options.timeout,
+ * options.argsMode, options.autoModeThreshold and resultOptions; the new place wins.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "core/exec_spec.h"
+#include "core/plan.h"
+
+enum {
+    CALL_FILES_MAX = 4096,      /* virtual files of one request */
+    CALL_PATH_MAX = 1024,       /* bytes of a path */
+    CALL_NAME_MAX = 256,        /* bytes of a function's name */
+    CALL_VARS_MAX = 1000,       /* environment variables */
+    CALL_INLINE_MAX = 1 << 20,  /* bytes of arguments in inline mode */
+    CALL_AUTO_INLINE = 4096,    /* auto: below this inline */
+    CALL_AUTO_STDIN = 8192,     /* auto: below this stdin, else file */
+    CALL_AUTO_DEFAULT = 102400, /* autoModeThreshold when none is given */
+};
+
+enum call_mode { CALL_MODE_AUTO, CALL_MODE_INLINE, CALL_MODE_STDIN, CALL_MODE_FILE, CALL_MODES };
+const char *call_mode_name(enum call_mode m);
+
+/* A value that may be absent: p == NULL. */
+struct call_file {
+    const char *path;     /* absolute and normal, in the arena */
+    struct bytes content; /* in the arena */
+};
+
+struct call_request {
+    struct buf arena;       /* owned: decoded strings, NUL-terminated */
+    struct bytes language;  /* decoded */
+    struct bytes code;      /* decoded */
+    struct bytes function;  /* decoded; p == NULL: to be found */
+    struct json_value args; /* p == NULL: none; an array or an object */
+    struct json_value kwargs;
+    struct json_value schema;
+    struct json_value permissions;
+    struct json_value mount;
+    enum call_mode mode;
+    uint64_t auto_threshold;
+    uint64_t wall_ms; /* 0: the default */
+    const char *workdir;
+    const char *std;         /* of C and C++: "" or "c17", ... */
+    struct call_file *files; /* owned array */
+    size_t files_n;
+    struct exec_var *vars; /* owned array */
+    size_t vars_n;
+    bool include_changes, include_contents, include_denied;
+    bool wasm; /* engine: "wasm" */
+};
+
+/*
+ * Shapes a body. 0, or -1 with words that name the field. The text must outlive the request.
+ * request_done() is fine after a failure.
+ */
+must_check int call_request_parse(struct call_request *r, const char *text, size_t n,
+                                  struct err *e);
+void call_request_done(struct call_request *r);
+
+/* "a/../b" is refused, "./a//b/" becomes "a/b"; relative ones go below `base` ("" for none).
+ * Appends an absolute path and a NUL to out. -1: not a path we take. */
+must_check int call_path(const char *base, const char *p, size_t n, struct buf *out);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+#include "inspect/model.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+enum { ARENA_PART = 64 * 1024, ARENA_ALIGN = 16, FUNCTIONS_FIRST = 64 };
+
+bool slice_is(struct slice s, const char *text)
+{
+    return s.p && strlen(text) == s.n && memcmp(s.p, text, s.n) == 0;
+}
+
+bool slice_same(struct slice a, struct slice b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+struct slice slice_trim(struct slice s)
+{
+    while (s.n > 0 && isspace((unsigned char)s.p[0]))
+        s.p++, s.n--;
+    while (s.n > 0 && isspace((unsigned char)s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+/* ---- memory ---- */
+
+struct arena_part {
+    struct arena_part *next; /* owned */
+    size_t used, cap;
+    _Alignas(ARENA_ALIGN) char bytes[];
+};
+
+static struct arena_part *part_add(struct arena *a, size_t n)
+{
+    size_t cap = n > ARENA_PART ? n : ARENA_PART;
+    struct arena_part *p;
+
+    if (a->failed || cap > INSPECT_ARENA_MAX - a->used)
+        return NULL;
+    p = calloc(1, sizeof *p + cap);
+    if (!p)
+        return NULL;
+    p->cap = cap;
+    p->next = a->parts;
+    a->parts = p;
+    a->used += cap;
+    return p;
+}
+
+void *arena_take(struct arena *a, size_t n)
+{
+    struct arena_part *p = a->parts;
+    void *taken;
+
+    if (n > INSPECT_ARENA_MAX) {
+        a->failed = true;
+        return NULL;
+    }
+    n = (n + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+    if (!p || p->cap - p->used < n)
+        p = part_add(a, n);
+    if (!p) {
+        a->failed = true;
+        return NULL;
+    }
+    taken = p->bytes + p->used;
+    p->used += n;
+    return taken;
+}
+
+struct slice arena_copy(struct arena *a, const char *p, size_t n)
+{
+    char *copy = arena_take(a, n + 1);
+
+    if (!copy)
+        return (struct slice){0};
+    if (n > 0)
+        memcpy(copy, p, n);
+    return (struct slice){copy, n};
+}
+
+void arena_done(struct arena *a)
+{
+    while (a->parts) {
+        struct arena_part *next = a->parts->next;
+
+        free(a->parts);
+        a->parts = next;
+    }
+    *a = (struct arena){0};
+}
+
+/* ---- the list ---- */
+
+struct function *model_add(struct model *m)
+{
+    struct function *grown;
+
+    if (m->n == INSPECT_FUNCTIONS_MAX) {
+        m->truncated = true;
+        return NULL;
+    }
+    if (m->n == m->cap) {
+        size_t cap = m->cap ? 2 * m->cap : FUNCTIONS_FIRST;
+
+        grown = reallocarray(m->functions, cap, sizeof *grown);
+        if (!grown) {
+            m->truncated = true;
+            return NULL;
+        }
+        m->functions = grown;
+        m->cap = cap;
+    }
+    m->functions[m->n] = (struct function){0};
+    return &m->functions[m->n++];
+}
+
+void model_done(struct model *m)
+{
+    arena_done(&m->arena);
+    free(m->functions);
+    m->functions = NULL;
+    m->n = m->cap = 0;
+}
+
+/* ---- settling ---- */
+
+struct place {
+    struct function *f;
+    size_t at; /* in the list */
+};
+
+static int slice_order(struct slice a, struct slice b)
+{
+    int r = memcmp(a.p ? a.p : "", b.p ? b.p : "", a.n < b.n ? a.n : b.n);
+
+    return r ? r : (a.n > b.n) - (a.n < b.n);
+}
+
+/* By scope, name and place. */
+static int place_order(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    int r = slice_order(x->f->scope, y->f->scope);
+
+    if (r == 0)
+        r = slice_order(x->f->name, y->f->name);
+    return r ? r : (x->at > y->at) - (x->at < y->at);
+}
+
+static bool same_types(const struct function *a, const struct function *b)
+{
+    if (a->params_n != b->params_n)
+        return false;
+    for (size_t i = 0; i < a->params_n; i++)
+        if (!slice_same(a->params[i].type, b->params[i].type))
+            return false;
+    return true;
+}
+
+/* One name in one scope. The last definition wins, but a prototype never replaces a definition; in
+ * C++ other types make an overload, and which one is meant nobody can say. */
+static void settle_group(const struct model *m, struct place *v, size_t n)
+{
+    bool has_body = false, overloaded = false;
+    size_t last = n;
+
+    for (size_t i = 0; i < n; i++) {
+        has_body |= v[i].f->kind != FUNCTION_DECLARATION;
+        overloaded |= m->dialect == DIALECT_CPP && !same_types(v[0].f, v[i].f);
+    }
+    for (size_t i = n; i-- > 0;) {
+        struct function *f = v[i].f;
+
+        if (overloaded) {
+            if (!f->refused.p)
+                f->refused = SLICE("overloaded: which of the definitions is meant cannot be told");
+            f->shadowed = has_body && f->kind == FUNCTION_DECLARATION;
+        } else if (last == n && (f->kind != FUNCTION_DECLARATION || !has_body)) {
+            last = i;
+        } else {
+            f->shadowed = true;
+        }
+    }
+}
+
+void model_settle(struct model *m)
+{
+    cleanup_free struct place *v = calloc(m->n + 1, sizeof *v);
+
+    if (!v)
+        return;
+    for (size_t i = 0; i < m->n; i++)
+        v[i] = (struct place){&m->functions[i], i};
+    qsort(v, m->n, sizeof *v, place_order);
+    for (size_t i = 0, end; i < m->n; i = end) {
+        for (end = i + 1; end < m->n && slice_same(v[i].f->scope, v[end].f->scope) &&
+                          slice_same(v[i].f->name, v[end].f->name);)
+            end++;
+        if (end - i > 1)
+            settle_group(m, v + i, end - i);
+    }
+}

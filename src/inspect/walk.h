@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Around the tree: nodes, their texts and their children, with a budget.
+ *
+ * Children are always visited with a cursor: asking a node for its i-th child or its next sibling
+ * searches from the front, which a hostile source turns into quadratic time.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tree_sitter/api.h>
+
+#include "inspect/model.h"
+
+/* The comment right above what comes next. */
+struct remark {
+    struct slice text;
+    uint32_t end_row;
+};
+
+struct walk {
+    struct model *m;
+    const char *text; /* as parsed */
+    size_t n;
+    uint32_t skew;     /* bytes of it that were put before the tenant's */
+    size_t nodes_left; /* budget */
+    struct param params[INSPECT_PARAMS_MAX];
+    size_t params_n; /* of the function being collected */
+    bool params_over;
+};
+
+struct slice node_text(const struct walk *w, TSNode n);
+struct slice node_short(const struct walk *w, TSNode n); /* cut at INSPECT_TEXT_MAX */
+bool node_is(TSNode n, const char *type);
+bool node_is_in(TSNode n, const char *const types[]); /* NULL at the end */
+TSNode node_field(TSNode n, const char *name);        /* null node: none */
+uint32_t node_line(TSNode n);
+uint32_t node_end_line(TSNode n);
+
+/* for (kids_of(w, n, &k); kids_next(&k, &child);) with k marked cleanup_with(kids_done) */
+struct kids {
+    struct walk *w;
+    TSTreeCursor cursor;
+    bool open, started;
+};
+#define KIDS_NONE ((struct kids){0})
+void kids_of(struct walk *w, TSNode n, struct kids *ret);
+bool kids_next(struct kids *k, TSNode *ret);
+const char *kids_field(const struct kids *k); /* of the child just returned; NULL: none */
+void kids_done(struct kids *k);
+
+/* The first child of that type, anonymous ones ("async", "*") included; null node: none. */
+TSNode node_child(struct walk *w, TSNode n, const char *type);
+bool node_has_child(struct walk *w, TSNode n, const char *type);
+/* The first named child; null node: none. */
+TSNode node_first_named(struct walk *w, TSNode n);
+/* Is there a node of this type below, outside of nodes of the types `closed`? `word` is a text
+ * without which it cannot be. */
+bool node_contains(struct walk *w, TSNode n, const char *type, const char *word,
+                   const char *const closed[]);
+
+/* Call with every child of a list in order: tells what stands directly above it. */
+struct slice remark_next(struct walk *w, struct remark *r, TSNode n);
+
+/* A new function with the facts that all languages share. NULL: the list is full. */
+struct function *walk_function(struct walk *w, TSNode n, struct slice name, struct slice scope);
+/* The parameters being collected. NULL: too many. */
+struct param *walk_param(struct walk *w, struct slice name, enum param_kind kind);
+/* Hands the collected parameters to the function and gives positions to those that have one. */
+void walk_params_end(struct walk *w, struct function *f);
+/* `scope` + separator + `name`. */
+struct slice walk_join(struct walk *w, struct slice scope, const char *separator,
+                       struct slice name);
+
+/* One per language: fills the model from the root of the tree. */
+typedef void collect_fn(struct walk *w, TSNode root);
+collect_fn collect_python, collect_javascript, collect_ruby, collect_php, collect_c;

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Calls one function of a program, as a handler that wrap/javascript.js runs.
+ *
+ * The event says what to call and where the arguments are: in the event as a literal (inline) or
+ * as JSON, on standard input as a SIP packet, or in a file. The program is a CommonJS module, the
+ * same with top-level await, or an ECMAScript module; the function may be declared, assigned or
+ * exported, its text is never changed: a small function at the end of it hands it out.
+ */
+'use strict';
+
+const fs = require('fs');
+const Module = require('module');
+const path = require('path');
+const { pathToFileURL } = require('url');
+const vm = require('vm');
+
+const HEAD = 9;
+const CHANNEL = 3;
+const ANONYMOUS = '__anonymous_wrapper__';
+const ME = __filename;
+const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname', '__sandbox__'];
+const LOADER = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
+const ONLY_ESM = /use import statement|token 'export'|import\.meta|already been declared/;
+const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
+const STACK_MAX = 64 * 1024;
+const MESSAGE_MAX = 16 * 1024;
+
+const { apply } = Reflect;
+const { stringify, parse } = JSON;
+const { isNativeError } = require('util').types;
+const { inspect } = require('util');
+const { reallyExit } = process;
+const { writeSync } = fs;
+const { from, byteLength } = Buffer;
+
+// ---- the channel ----
+
+function send(kind, text) {
+    const body = from(text, 'utf8');
+    const data = Buffer.concat([from(kind + body.length.toString(16).padStart(8, '0')), body]);
+    for (let at = 0; at < data.length;) {
+        try {
+            at += writeSync(CHANNEL, data, at, data.length - at);
+        } catch (e) {
+            if (e.code !== 'EAGAIN') throw e;
+        }
+    }
+}
+
+// ---- arguments ----
+
+function readExactly(n) {
+    const data = Buffer.alloc(n);
+    for (let at = 0; at < n;) {
+        const got = fs.readSync(0, data, at, n - at, null);
+        if (got === 0) throw new Error('the packet with the arguments is not complete');
+        at += got;
+    }
+    return data;
+}
+
+function givenArguments(event) {
+    if (event.mode === 'stdin') {
+        const head = readExactly(HEAD).toString('latin1');
+        return parse(readExactly(parseInt(head.slice(1), 16)).toString('utf8'));
+    }
+    if (event.mode === 'file') return parse(fs.readFileSync(event.request, 'utf8'));
+    if (event.literal !== undefined) {
+        const [args, kwargs] = vm.runInThisContext(`(${event.literal})`);
+        return { args, kwargs, holes: event.holes };
+    }
+    return event.given;
+}
+
+/* Positions are filled already, as far as names are known; a hole is `undefined`, which makes a
+   default apply. What is left by name becomes one last object. */
+function bind(event) {
+    const { args, kwargs, holes } = givenArguments(event);
+    for (const i of holes || []) args[i] = undefined;
+    if (Object.keys(kwargs).length === 0) return args;
+    const at = event.optionsAt === undefined ? args.length : event.optionsAt;
+    if (at < args.length && args[at] !== undefined && args[at] !== null &&
+        typeof args[at] === 'object') {
+        args[at] = { ...args[at], ...kwargs };
+    } else {
+        while (args.length < at) args.push(undefined);
+        args[at] = kwargs;
+    }
+    return args;
+}
+
+// ---- the program ----
+
+function peekAt(name) {
+    const root = name.split('.')[0];
+    return IDENTIFIER.test(root) ? `()=>typeof ${root}==="undefined"?void 0:${root}`
+        : '()=>void 0';
+}
+
+function compile(job, code, isAsync) {
+    const register = `__sandbox__(${peekAt(job.name)});`;
+    const strict = /^\s*(?:'use strict'|"use strict")/.test(code) ? "'use strict';" : '';
+    const options = { filename: job.file, importModuleDynamically: LOADER };
+    let prefix = strict + register;
+    if (!isAsync) {
+        options.columnOffset = -prefix.length;
+        return vm.compileFunction(prefix + code, PARAMETERS, options);
+    }
+    prefix = `(async function (${PARAMETERS.join(', ')}) {${prefix}`;
+    options.columnOffset = -prefix.length;
+    return new vm.Script(`${prefix}${code}\n})`, options).runInThisContext();
+}
+
+function startCommonjs(job, program) {
+    let peek = () => undefined;
+    const { module } = job;
+    const done = apply(program, module.exports, [module.exports, job.require, module, job.file,
+        job.dir, (fn) => {
+            peek = fn;
+        }]);
+    return {
+        done,
+        found: () => {
+            try {
+                return peek();
+            } catch {
+                return undefined; // declared, but the program returned before it
+            }
+        },
+        exported: () => module.exports,
+    };
+}
+
+/* node's loader wants a file: a hidden one beside the program's other files, gone once loaded. */
+function startModule(job) {
+    const key = `sandbox.${process.pid}.${process.hrtime.bigint()}`;
+    const file = path.join(job.dir, `.${key}.mjs`);
+    let peek = () => undefined;
+    let space = {};
+    globalThis[Symbol.for(key)] = (fn) => {
+        delete globalThis[Symbol.for(key)];
+        peek = fn;
+    };
+    fs.writeFileSync(file, `${job.code}\n;globalThis[Symbol.for(${stringify(key)})](${
+        peekAt(job.name)});`);
+    job.shown = [pathToFileURL(file).href, file];
+    const done = import(job.shown[0]).then((ns) => {
+        space = ns;
+    }).finally(() => fs.rmSync(file, { force: true }));
+    return { done, found: () => peek(), exported: () => space };
+}
+
+function startBody(job) {
+    const prefix = `(async function ${ANONYMOUS}(...args) {`;
+    const script = new vm.Script(`${prefix}${job.code}\n})`, {
+        filename: job.file, columnOffset: -prefix.length, importModuleDynamically: LOADER,
+    });
+    const made = script.runInThisContext();
+    return { done: undefined, found: () => made, exported: () => ({}) };
+}
+
+function start(job) {
+    if (job.body) {
+        // The body may say require(...) like any program.
+        globalThis.require = job.require;
+        return startBody(job);
+    }
+    const errors = [];
+    for (const isAsync of [false, true]) {
+        try {
+            return startCommonjs(job, compile(job, job.code, isAsync));
+        } catch (e) {
+            if (!(e instanceof SyntaxError) || job.started) throw e;
+            errors.push(e);
+        }
+    }
+    if (errors.some((e) => ONLY_ESM.test(e.message)) && /\b(?:import|export)\b/.test(job.code)) {
+        return startModule(job);
+    }
+    throw errors[errors[0].message.startsWith('await is only valid') ? 1 : 0];
+}
+
+function member(thing, names) {
+    for (const name of names) {
+        if (thing === null || thing === undefined) return undefined;
+        thing = thing[name];
+    }
+    return thing;
+}
+
+/* What is exported under the name wins over what is only declared. */
+function find(job, started) {
+    const names = job.name.split('.');
+    const out = started.exported();
+    const choices = [
+        () => member(out, names),
+        () => member(started.found(), names.slice(1)),
+        () => (out && out.default && (names.length > 1 || out.default.name !== job.name)
+            ? member(out.default, names) : undefined),
+        () => (out && typeof out.default === 'function' && (out.default.name === job.name ||
+            job.name === 'default') ? out.default : undefined),
+        () => (typeof out === 'function' && out.name === job.name ? out : undefined),
+        () => (Object.hasOwn(globalThis, names[0]) ? member(globalThis, names) : undefined),
+    ];
+    let found;
+    for (const choice of choices) {
+        found = choice();
+        if (typeof found === 'function') return found;
+    }
+    throw found === undefined ? new Error(`Function '${job.name}' not found`)
+        : new TypeError(`'${job.name}' is not a function but ${typeof found}`);
+}
+
+// ---- values ----
+
+async function collect(value) {
+    const items = [];
+    for await (const item of value) items.push(item);
+    return items;
+}
+
+function isGenerator(value) {
+    return value !== null && typeof value === 'object' && typeof value.next === 'function' &&
+        (typeof value[Symbol.iterator] === 'function' ||
+            typeof value[Symbol.asyncIterator] === 'function');
+}
+
+/* Maps and sets have a JSON form here; a number that JSON lacks is null, as JSON.stringify says. */
+function replacer(key, value) {
+    if (value instanceof Set) return [...value];
+    if (value instanceof Map) return Object.fromEntries(value);
+    return value;
+}
+
+function valueText(value) {
+    if (typeof value === 'function' || typeof value === 'symbol') {
+        throw new TypeError(`a ${typeof value} is not JSON serializable`);
+    }
+    const text = stringify(value, replacer);
+    return text === undefined ? 'null' : text;
+}
+
+// ---- failing ----
+
+function cleanStack(job, stack) {
+    const lines = stack.split('\n');
+    const kept = [];
+    for (const line of lines) {
+        if (line.startsWith('    at ') && (line.includes(ME) || line.includes('sandbox:wrapper') ||
+            line.includes('node:') || line.includes('handler.js'))) {
+            continue;
+        }
+        kept.push(line);
+    }
+    let text = kept.join('\n');
+    for (const shown of job.shown) text = text.split(shown).join(job.file);
+    return text;
+}
+
+function report(job, error) {
+    let type = typeof error;
+    let message = '';
+    let stack = '';
+    try {
+        if (isNativeError(error) || (error !== null && type === 'object' &&
+            typeof error.message === 'string')) {
+            type = `${error.name === 'Error' || !error.name ? error.constructor.name : error.name}`;
+            message = `${error.message}`;
+            stack = typeof error.stack === 'string' ? cleanStack(job, error.stack) : '';
+        } else {
+            message = type === 'string' ? error : inspect(error);
+            type = 'Error';
+        }
+    } catch {
+        // the type will do
+    }
+    send('E', `{"type":${stringify(type)},"message":${stringify(message.slice(0, MESSAGE_MAX))},` +
+        `"stack":${stringify(stack.slice(0, STACK_MAX))}}`);
+}
+
+function leave(code) {
+    try {
+        process.exit(code);
+    } finally {
+        apply(reallyExit, process, [code]);
+    }
+}
+
+// ---- the call ----
+
+function prepare(event) {
+    const dir = path.dirname(event.file);
+    const module = new Module(event.file, null);
+    module.filename = event.file;
+    module.id = '.';
+    module.paths = Module._nodeModulePaths(dir);
+    process.mainModule = module;
+    process.argv = [process.execPath, event.file];
+    return {
+        code: event.code.replace(/^\ufeff/, '').replace(/^#!/, '//'), file: event.file, dir, module,
+        name: event.function, body: event.body, require: Module.createRequire(event.file),
+        shown: [],
+    };
+}
+
+exports.handler = async function handler(event) {
+    const job = prepare(event);
+    let text = '';
+    try {
+        const args = bind(event);
+        const started = start(job);
+        await started.done;
+        let value = await apply(find(job, started), undefined, args);
+        if (isGenerator(value)) value = await collect(value);
+        text = valueText(value);
+        if (byteLength(text) > event.resultMax) {
+            throw new RangeError(`the returned value has ${byteLength(text)} bytes as JSON, at ` +
+                `most ${event.resultMax} are allowed`);
+        }
+    } catch (error) {
+        report(job, error);
+        leave(1);
+    }
+    send('R', text);
+    leave(0);
+};

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: MIT
+"""Calls one function of a program, as a handler that wrap/python.py runs.
+
+The event says what to call and where the arguments are: in the event as a literal (inline) or as
+JSON, on standard input as a SIP packet, or in a file. The value, or what went wrong, is sent over
+descriptor 3 from here, because a function may return more than a handler may: sets, generators,
+bytes and objects have a JSON form, at any depth. Stacks show the program's own frames and lines.
+"""
+import os
+import sys
+from _json import encode_basestring, encode_basestring_ascii, make_encoder
+
+CHANNEL = 3
+HEAD = 9
+ANONYMOUS = "__anonymous_wrapper__"
+STACK_MAX = 64 * 1024
+MESSAGE_MAX = 16 * 1024
+
+Module, Function = type(sys), type(lambda: None)
+
+
+# ---- the channel ----
+
+
+def send(kind, payload):
+    data = memoryview(b"%c%08x" % (ord(kind), len(payload)) + payload)
+    while data:
+        data = data[os.write(CHANNEL, data):]
+
+
+def flush():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:
+            pass  # closed by the program: nothing to save
+
+
+# ---- JSON ----
+
+
+def decode(text):
+    import json
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        return json.loads(text)
+    finally:
+        sys.set_int_max_str_digits(limit)
+
+
+def convert(value):
+    """What JSON has no word for becomes what comes closest, or an error."""
+    kind = type(value)
+    if isinstance(value, (set, frozenset)):
+        try:
+            return sorted(value)
+        except TypeError:
+            return list(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).decode("utf-8", "replace")
+    for name in ("to_dict", "tolist"):
+        method = getattr(kind, name, None)
+        if callable(method):
+            return method(value)
+    if "enum" in sys.modules and isinstance(value, sys.modules["enum"].Enum):
+        return value.value
+    if not isinstance(value, (type, BaseException)) and not callable(value):
+        if hasattr(kind, "__iter__"):
+            return list(value)
+        if hasattr(value, "__dict__") and kind is not Module:
+            return {k: v for k, v in vars(value).items() if not k.startswith("_")}
+        if hasattr(kind, "__slots__"):
+            return {k: getattr(value, k) for k in kind.__slots__
+                    if not k.startswith("_") and hasattr(value, k)}
+    raise TypeError(f"Object of type {kind.__name__} is not JSON serializable")
+
+
+def encode(value):
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        def text(strings):
+            return "".join(make_encoder({}, convert, strings, None, ":", ",", False, False, False)(
+                value, 0))
+        try:
+            return text(encode_basestring).encode()
+        except UnicodeEncodeError:  # lone surrogates travel as escapes
+            return text(encode_basestring_ascii).encode()
+    finally:
+        sys.set_int_max_str_digits(limit)
+
+
+# ---- the program ----
+
+
+def load(source, path, is_body):
+    import linecache
+    linecache.cache[path] = (len(source), None, source.splitlines(True), path)
+    module = Module("user_code")
+    vars(module).update(__file__=path, __builtins__=__builtins__)
+    sys.modules["user_code"] = module
+    folder = os.path.dirname(path)
+    if sys.path[:1] != [folder]:
+        sys.path.insert(0, folder)
+    sys.argv = [path]
+    program = as_function(source, path) if is_body else source
+    exec(compile(program, path, "exec", dont_inherit=True), vars(module))
+    return module
+
+
+def as_function(source, path):
+    """The text as the body of a function: nothing is indented, so lines and strings stay."""
+    import ast
+    tree = ast.parse(source, path)
+    made = ast.parse(f"def {ANONYMOUS}(*args, **kwargs):\n    pass\n")
+    function = made.body[0]
+    if any(isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)) for node in own_nodes(tree)):
+        function = made.body[0] = ast.copy_location(
+            ast.AsyncFunctionDef(**{k: v for k, v in ast.iter_fields(function)}), function)
+    function.body = tree.body or function.body
+    return ast.fix_missing_locations(made)
+
+
+def own_nodes(tree):
+    """Without those of functions and classes inside."""
+    import ast
+    todo = list(tree.body)
+    while todo:
+        node = todo.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            todo += ast.iter_child_nodes(node)
+
+
+def find(module, name):
+    thing = module
+    for part in name.split("."):
+        try:
+            thing = getattr(thing, part)
+        except AttributeError:
+            raise AttributeError(f"Function '{name}' not found") from None
+    if not callable(thing):
+        raise TypeError(f"'{name}' is not a function but {type(thing).__name__}")
+    return thing
+
+
+# ---- arguments ----
+
+
+def read_packet():
+    """SIP, mode A: one byte, eight hexadecimal digits, the payload."""
+    def exactly(n):
+        data = bytearray()
+        while len(data) < n:
+            chunk = os.read(0, n - len(data))
+            if not chunk:
+                raise EOFError("the packet with the arguments is not complete")
+            data += chunk
+        return bytes(data)
+
+    head = exactly(HEAD)
+    return decode(exactly(int(head[1:], 16)))
+
+
+def arguments(event):
+    mode = event["mode"]
+    if mode == "stdin":
+        given = read_packet()
+    elif mode == "file":
+        with open(event["request"], "rb") as f:
+            given = decode(f.read())
+    elif "literal" in event:
+        args, kwargs = eval(event["literal"], {"__builtins__": {}})
+        return args, kwargs, event.get("holes", ())
+    else:
+        given = event["given"]
+    return given["args"], given["kwargs"], given.get("holes", ())
+
+
+def bind(function, args, kwargs, holes):
+    """Fills holes and positional-only parameters from the names; a hole that stays keeps its
+    default."""
+    code = getattr(function, "__code__", None)
+    if code is None or type(function) is not Function:
+        return args, kwargs
+    names = code.co_varnames[:code.co_argcount]
+    defaults = function.__defaults__ or ()
+    first = len(names) - len(defaults)
+    args, kwargs = list(args), dict(kwargs)
+    for i in holes:
+        if i >= len(names):
+            continue  # beyond the named ones: None
+        if names[i] in kwargs:
+            args[i] = kwargs.pop(names[i])
+        elif i >= first:
+            args[i] = defaults[i - first]
+        else:
+            raise TypeError(f"{function.__name__}() missing 1 required positional argument: "
+                            f"'{names[i]}'")
+    for name in names[len(args):code.co_posonlyargcount]:
+        if name not in kwargs:
+            break
+        args.append(kwargs.pop(name))
+    return args, kwargs
+
+
+def settle(value):
+    """Waits for what has to be awaited."""
+    if hasattr(type(value), "__await__"):
+        import asyncio
+
+        async def wait():
+            return await value
+
+        value = asyncio.run(wait())
+    if hasattr(type(value), "__anext__"):
+        import asyncio
+
+        async def drain():
+            return [item async for item in value]
+
+        value = asyncio.run(drain())
+    return value
+
+
+# ---- failing ----
+
+
+def user_frames(trace):
+    """The traceback without our own frames, and without the event loop's in front."""
+    first = last = None
+    while trace is not None:
+        names = trace.tb_frame.f_globals
+        ours = names is globals() or (
+            first is None and str(names.get("__name__")).startswith(("asyncio.", "importlib.")))
+        following, trace.tb_next = trace.tb_next, None
+        if not ours:
+            if first is None:
+                first = trace
+            else:
+                last.tb_next = trace
+            last = trace
+        trace = following
+    return first
+
+
+def text_of(e):
+    try:
+        return str(e)
+    except BaseException:
+        return "<exception str() failed>"
+
+
+def describe(e):
+    try:
+        import traceback
+        e.__traceback__ = user_frames(e.__traceback__)
+        return "".join(traceback.format_exception(type(e), e, e.__traceback__))
+    except BaseException:
+        return f"{type(e).__name__}: {text_of(e)}\n"
+
+
+def report(e):
+    stack = describe(e)
+    if len(stack) > STACK_MAX:
+        stack = stack[:STACK_MAX // 2] + "\n...\n" + stack[-STACK_MAX // 2:]
+    send("E", encode({"type": type(e).__name__, "message": text_of(e)[:MESSAGE_MAX],
+                      "stack": stack}))
+
+
+def exit_code(e):
+    if isinstance(e.code, int) and e.code & 255:
+        return e.code & 255
+    return 1
+
+
+# ---- the call ----
+
+
+def handler(event):
+    try:
+        args, kwargs, holes = arguments(event)
+        module = load(event["code"].removeprefix("\ufeff"), event["file"], event.get("body"))
+        function = find(module, event["function"])
+        args, kwargs = bind(function, args, kwargs, holes)
+        payload = encode(settle(function(*args, **kwargs)))
+        if len(payload) > event["resultMax"]:
+            raise ValueError(f"the returned value has {len(payload)} bytes as JSON, at most "
+                             f"{event['resultMax']} are allowed")
+    except SystemExit as e:
+        flush()
+        report(e if e.code is not None and not isinstance(e.code, int) else
+               SystemExit(f"the program called sys.exit({e.code if e.code is not None else ''})"))
+        raise SystemExit(exit_code(e)) from None
+    except BaseException as e:
+        flush()
+        report(e)
+        raise SystemExit(1) from None
+    flush()
+    send("R", payload)
+    raise SystemExit(0)

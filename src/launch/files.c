@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launch/remove.h"
+#include "launch/tree.h"
+#include "launch/watch.h"
+#include "launch/worker.h"
+
+enum {
+    FILE_MODE = 0644,
+    DIRECTORY_MODE = 0755,
+    PART = 32 * 1024, /* read and written at once */
+    CONNECT_MS = 2000,
+};
+
+/* One request being carried out. */
+struct request {
+    int sock;
+    const struct init_msg *m;
+    const char *path;
+    const char *bytes; /* behind the path */
+    size_t bytes_n;
+    int fd; /* that came along, or -1 */
+};
+
+static void fail(const struct request *r, enum worker_op op)
+{
+    worker_done(r->sock, errno, op, r->path);
+}
+
+static void fill_stat(struct init_msg *m, const struct stat *st)
+{
+    m->size = st->st_size;
+    m->mode = st->st_mode;
+    m->mtime_s = st->st_mtim.tv_sec;
+    m->mtime_ns = st->st_mtim.tv_nsec;
+    m->cpu_us = (int64_t)st->st_ino; /* makes an ETag together with the times */
+}
+
+/* ---- reading ---- */
+
+/* Files of /proc look ordinary and are not: what is read depends on who reads. */
+static bool is_ordinary(int fd, const struct stat *st)
+{
+    struct statfs fs;
+
+    return S_ISREG(st->st_mode) && fstatfs(fd, &fs) == 0 && fs.f_type != PROC_SUPER_MAGIC;
+}
+
+/* Everything that is no ordinary file is read here and goes as bytes. */
+static void send_bytes(const struct request *r, int fd)
+{
+    struct init_msg m = {.verb = WORKER_BYTES};
+    int64_t left = r->m->size;
+    char part[PART];
+    ssize_t n;
+
+    while ((n = read(fd, part, sizeof part)) > 0) {
+        if (n > left) {
+            errno = EFBIG;
+            fail(r, WORKER_OP_READ);
+            return;
+        }
+        left -= n;
+        worker_say(r->sock, &m, part, (size_t)n, -1);
+    }
+    if (n < 0)
+        fail(r, WORKER_OP_READ);
+    else
+        worker_done(r->sock, 0, WORKER_OP_READ, NULL);
+}
+
+static void verb_read(const struct request *r)
+{
+    cleanup_close int fd = open(r->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct init_msg m = {.verb = WORKER_DONE};
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        fail(r, WORKER_OP_OPEN);
+        return;
+    }
+    if (S_ISDIR(st.st_mode)) {
+        errno = EISDIR;
+        fail(r, WORKER_OP_READ);
+    } else if (!is_ordinary(fd, &st)) {
+        send_bytes(r, fd);
+    } else {
+        fill_stat(&m, &st);
+        worker_say(r->sock, &m, NULL, 0, fd);
+    }
+}
+
+static void verb_stat(const struct request *r)
+{
+    struct init_msg m = {.verb = WORKER_DONE};
+    struct stat st;
+
+    if (stat(r->path, &st) < 0) {
+        fail(r, WORKER_OP_STAT);
+        return;
+    }
+    fill_stat(&m, &st);
+    worker_say(r->sock, &m, NULL, 0, -1);
+}
+
+/* ---- writing ---- */
+
+static int make_directories(const char *path, bool last, char failed[PATH_MAX]);
+
+/* Whatever comes over the descriptor, until its end. 0 or -errno. */
+static int copy_rest(int from, int to, int64_t *total)
+{
+    char part[PART];
+    ssize_t n;
+
+    while ((n = read(from, part, sizeof part)) > 0) {
+        int e = fd_write_all(to, part, (size_t)n);
+
+        if (e < 0)
+            return e;
+        *total += n;
+    }
+    return n < 0 ? -errno : 0;
+}
+
+static void verb_write(const struct request *r)
+{
+    struct init_msg m = {.verb = WORKER_DONE};
+    cleanup_close int fd = -1;
+    char failed[PATH_MAX];
+    struct stat st;
+    int e;
+
+    if (r->m->arg && (e = make_directories(r->path, false, failed)) < 0) {
+        worker_done(r->sock, -e, WORKER_OP_MKDIR, failed);
+        return;
+    }
+    fd = open(r->path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, FILE_MODE);
+    if (fd < 0) {
+        fail(r, WORKER_OP_OPEN);
+        return;
+    }
+    e = fd_write_all(fd, r->bytes, r->bytes_n);
+    m.arg = 0;
+    m.size = (int64_t)r->bytes_n;
+    if (e == 0 && r->fd >= 0)
+        e = copy_rest(r->fd, fd, &m.size);
+    if (e < 0) {
+        errno = -e;
+        fail(r, WORKER_OP_WRITE);
+        return;
+    }
+    if (fstat(fd, &st) == 0)
+        fill_stat(&m, &st);
+    worker_say(r->sock, &m, NULL, 0, -1);
+}
+
+/* ---- directories ---- */
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* One directory that may be there already. */
+static int make_one(const char *path)
+{
+    struct stat st;
+    int first;
+
+    if (mkdir(path, DIRECTORY_MODE) == 0)
+        return 0;
+    first = errno;
+    if (stat(path, &st) < 0)
+        return -first;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+/* `last`: the last component is wanted, too. On failure the path it failed at. */
+static int make_directories(const char *path, bool last, char failed[PATH_MAX])
+{
+    size_t n = strlen(path);
+    int r = 0;
+
+    if (n == 0 || n >= PATH_MAX) {
+        (void)snprintf(failed, PATH_MAX, "%s", path);
+        return n ? -ENAMETOOLONG : -ENOENT;
+    }
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    for (size_t i = 1; i <= n && r == 0; i++) {
+        if ((i < n && path[i] != '/') || path[i - 1] == '/' || (i == n && !last))
+            continue;
+        (void)snprintf(failed, PATH_MAX, "%.*s", (int)i, path);
+        r = make_one(failed);
+    }
+    return r;
+}
+
+static void verb_mkdir(const struct request *r)
+{
+    char failed[PATH_MAX];
+    int e = is_directory(r->path) ? 0 : make_directories(r->path, true, failed);
+
+    worker_done(r->sock, -e, WORKER_OP_MKDIR, e ? failed : NULL);
+}
+
+static void verb_list(const struct request *r)
+{
+    cleanup_close int fd = open(r->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+    struct init_msg m = {.verb = WORKER_NAMES};
+    char names[PART], raw[PART];
+    long got;
+
+    if (fd < 0) {
+        fail(r, WORKER_OP_OPEN);
+        return;
+    }
+    while ((got = remove_getdents(fd, raw, sizeof raw)) > 0) {
+        size_t n = 0;
+
+        for (long at = 0; at < got;) {
+            const char *name = remove_next_name(raw, &at);
+
+            if (name) /* shorter than its entry: the room is enough */
+                n += (size_t)snprintf(names + n, sizeof names - n, "%s", name) + 1;
+        }
+        worker_say(r->sock, &m, names, n, -1);
+    }
+    if (got < 0)
+        fail(r, WORKER_OP_READ);
+    else
+        worker_done(r->sock, 0, WORKER_OP_OPEN, NULL);
+}
+
+/* ---- removing ---- */
+
+static void verb_remove(const struct request *r)
+{
+    int first;
+
+    if (unlink(r->path) == 0 || (first = errno, rmdir(r->path)) == 0) {
+        worker_done(r->sock, 0, WORKER_OP_REMOVE, NULL);
+        return;
+    }
+    if (errno == ENOTDIR)
+        errno = first; /* it was no directory: the first attempt has the reason */
+    fail(r, WORKER_OP_REMOVE);
+}
+
+static void verb_remove_all(const struct request *r)
+{
+    size_t n = strlen(r->path);
+    char *failed = NULL;
+    int e;
+
+    if (n > 0 && r->path[n - 1] == '.' && (n == 1 || r->path[n - 2] == '/')) {
+        errno = EINVAL;
+        fail(r, WORKER_OP_REMOVE_ALL);
+        return;
+    }
+    e = remove_all(r->path, &failed);
+    worker_done(r->sock, -e, WORKER_OP_UNLINK, failed);
+    free(failed);
+}
+
+/* ---- network and numbers ---- */
+
+static int connect_to(const struct sockaddr *a, socklen_t n)
+{
+    cleanup_close int fd = socket(a->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    socklen_t size = sizeof(int);
+    int error = 0;
+
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, a, n) < 0) {
+        if (errno != EINPROGRESS)
+            return -errno;
+        if (poll(&p, 1, CONNECT_MS) <= 0)
+            return -ETIMEDOUT;
+        if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 || error)
+            return -(error ? error : errno);
+    }
+    return take_fd(&fd);
+}
+
+static void verb_connect(const struct request *r)
+{
+    uint16_t port = htons((uint16_t)r->m->arg);
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    struct init_msg m = {.verb = WORKER_DONE};
+    cleanup_close int fd = connect_to((struct sockaddr *)&v4, sizeof v4);
+    int first = fd;
+
+    if (fd < 0)
+        fd = connect_to((struct sockaddr *)&v6, sizeof v6);
+    if (fd < 0)
+        worker_done(r->sock, -first, WORKER_OP_CONNECT, NULL);
+    else
+        worker_say(r->sock, &m, NULL, 0, fd);
+}
+
+static int64_t used_bytes(const char *path)
+{
+    struct statfs s;
+
+    return statfs(path, &s) < 0 ? 0 : (int64_t)(s.f_blocks - s.f_bfree) * (int64_t)s.f_bsize;
+}
+
+static void verb_usage(const struct request *r)
+{
+    struct init_msg m = {
+        .verb = WORKER_DONE,
+        .pid = (int32_t)tree_count(),
+        .size = (int64_t)watch_memory_used(UINT64_MAX),
+        .io_write = used_bytes("/workspace") + used_bytes("/home"),
+    };
+
+    worker_say(r->sock, &m, NULL, 0, -1);
+}
+
+static const struct {
+    uint32_t verb;
+    void (*serve)(const struct request *r);
+} verbs[] = {
+    {WORKER_READ,       verb_read      },
+    {WORKER_WRITE,      verb_write     },
+    {WORKER_MKDIR,      verb_mkdir     },
+    {WORKER_REMOVE,     verb_remove    },
+    {WORKER_REMOVE_ALL, verb_remove_all},
+    {WORKER_LIST,       verb_list      },
+    {WORKER_STAT,       verb_stat      },
+    {WORKER_CONNECT,    verb_connect   },
+    {WORKER_USAGE,      verb_usage     },
+};
+
+bool files_serve(int sock, const struct init_msg *m, char *bytes, size_t n, int fd)
+{
+    struct request r = {.sock = sock, .m = m, .path = bytes, .fd = fd};
+
+    if (m->name_n > n)
+        return false;
+    if (n > m->name_n) { /* one byte more than the path: its NUL */
+        r.bytes = bytes + m->name_n + 1;
+        r.bytes_n = n - m->name_n - 1;
+    }
+    if (strlen(r.path) != m->name_n)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+        if (verbs[i].verb == m->verb) {
+            verbs[i].serve(&r);
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/foreman.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launch/confine.h"
+#include "launch/overlay.h"
+#include "launch/tree.h"
+#include "launch/watch.h"
+#include "launch/wire.h"
+#include "launch/worker.h"
+
+enum {
+    WORKERS_MAX = 4096,
+    PURGE_MS = 5,
+    PURGES_MAX = 400, /* what outruns so many kills takes everybody along */
+};
+
+struct state {
+    const struct init *conf;
+    int ctl, chld;
+    unsigned purges; /* 0: nobody is left to be killed */
+    size_t n;
+    pid_t pid[WORKERS_MAX];
+    uint32_t token[WORKERS_MAX];
+};
+
+/* The descriptor is taken. */
+static void hire(struct state *s, uint32_t token, int fd)
+{
+    pid_t pid = s->n < WORKERS_MAX ? fork() : -1;
+
+    if (pid == 0)
+        worker_run(fd);
+    (void)close(fd); /* after a failure the daemon sees the end of the other one */
+    if (pid < 0)
+        return;
+    s->pid[s->n] = pid;
+    s->token[s->n++] = token;
+}
+
+static void fire(struct state *s, uint32_t token)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->token[i] == token)
+            (void)kill(s->pid[i], SIGKILL);
+}
+
+static void forget(struct state *s, pid_t pid)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->pid[i] == pid) {
+            s->pid[i] = s->pid[--s->n];
+            s->token[i] = s->token[s->n];
+            s->purges = 1; /* it may have left a tree */
+            return;
+        }
+}
+
+static void reap(struct state *s)
+{
+    struct signalfd_siginfo si;
+    pid_t pid;
+
+    (void)!read(s->chld, &si, sizeof si);
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+        forget(s, pid);
+}
+
+/* Ends whatever came to us. A tree that forks faster than it is killed meets a kill that cannot
+ * miss, which costs the innocent theirs. */
+static void purge(struct state *s)
+{
+    if (tree_kill(getpid(), s->pid, s->n) == 0)
+        s->purges = 0;
+    else if (++s->purges > PURGES_MAX)
+        (void)kill(-1, SIGKILL);
+}
+
+static void command(struct state *s)
+{
+    size_t n = 1;
+    int fd = -1;
+    struct init_msg m;
+    ssize_t got = fd_recv(s->ctl, &m, sizeof m, &fd, &n);
+
+    if (got != sizeof m)
+        _exit(0); /* the daemon let go: the kernel kills whatever is left */
+    if (m.verb == INIT_HIRE && n == 1)
+        hire(s, m.token, take_fd(&fd));
+    else if (m.verb == INIT_FIRE)
+        fire(s, m.token);
+    else if (m.verb == INIT_STOP)
+        (void)kill(-1, SIGKILL);
+    if (n == 1)
+        closep(&fd);
+}
+
+__attribute__((noreturn)) static void loop(struct state *s)
+{
+    struct pollfd p[2] = {
+        {.fd = s->ctl,  .events = POLLIN},
+        {.fd = s->chld, .events = POLLIN},
+    };
+
+    for (;;) {
+        int wait = s->purges ? PURGE_MS : s->conf->memory_max && s->n > 0 ? WATCH_MS : -1;
+
+        if (poll(p, 2, wait) < 0 && errno != EINTR)
+            _exit(1);
+        if (s->conf->memory_max && watch_memory_used(s->conf->memory_max) > s->conf->memory_max)
+            (void)kill(-1, SIGKILL);
+        if (p[1].revents)
+            reap(s);
+        if (p[0].revents)
+            command(s);
+        if (s->purges)
+            purge(s);
+    }
+}
+
+void foreman_run(const struct init *conf)
+{
+    struct state s = {.conf = conf, .ctl = conf->ctl, .chld = -1};
+    struct init_msg ready = {.verb = INIT_READY, .arg = overlay_writable()};
+    sigset_t mask;
+
+    (void)prctl(PR_SET_NAME, "sandbox-init");
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigemptyset(&mask);
+    (void)sigaddset(&mask, SIGCHLD);
+    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
+    s.chld = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    for (int fd = INIT_FD_JOB; fd < INIT_FD_END; fd++)
+        (void)close(fd);
+    if (s.chld < 0 || fd_send(s.ctl, &ready, sizeof ready, NULL, 0) < 0)
+        _exit(1);
+    loop(&s);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#define PY_SSIZE_T_CLEAN
+#include "launch/heap.h"
+
+#include <Python.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+
+enum { HUGE_PAGE = 2 << 20, REGION = 256 << 20 };
+
+/* Handed to the allocator as its context, so that no global is needed. */
+struct region {
+    char *base, *next, *end;
+};
+
+static void *arena_alloc(void *ctx, size_t n)
+{
+    struct region *r = ctx;
+    void *p;
+
+    if ((size_t)(r->end - r->next) >= n) {
+        p = r->next;
+        r->next += n;
+        return p;
+    }
+    p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void arena_free(void *ctx, void *p, size_t n)
+{
+    struct region *r = ctx;
+    char *at = p;
+
+    if (at >= r->base && at < r->end)
+        (void)madvise(p, n, MADV_DONTNEED); /* the address stays ours */
+    else
+        (void)munmap(p, n);
+}
+
+void heap_prepare(void)
+{
+    /* The context must live as long as the process and is the first thing in its own region. */
+    char *raw = mmap(NULL, REGION + HUGE_PAGE, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    PyObjectArenaAllocator a = {.alloc = arena_alloc, .free = arena_free};
+    struct region *r;
+    char *base;
+
+    (void)mallopt(M_ARENA_MAX, 1);
+    (void)mallopt(M_TOP_PAD, 1 << 20);
+    if (raw == MAP_FAILED)
+        return;
+    base = (char *)(((uintptr_t)raw + HUGE_PAGE - 1) & ~((uintptr_t)HUGE_PAGE - 1));
+    (void)madvise(base, REGION, MADV_HUGEPAGE);
+    r = (struct region *)base;
+    *r = (struct region){.base = base, .next = base + (1 << 20), .end = base + REGION};
+    a.ctx = r;
+    PyObject_SetArenaAllocator(&a);
+}
+
+void heap_settle(void)
+{
+    PyObjectArenaAllocator a;
+    struct region *r;
+    char *from;
+
+    PyObject_GetArenaAllocator(&a);
+    r = a.ctx;
+    if (a.alloc != arena_alloc)
+        return;
+    from = (char *)(((uintptr_t)r->next + HUGE_PAGE - 1) & ~((uintptr_t)HUGE_PAGE - 1));
+    if (from < r->end)
+        (void)madvise(from, (size_t)(r->end - from), MADV_NOHUGEPAGE);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/kept.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launch/sys.h"
+
+/* Half-made; the dot keeps it out of reach of whoever chooses names. */
+static const char half[] = ".new";
+
+enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+
+void kept_init(struct kept *k, const char *path, uid_t first)
+{
+    struct stat st;
+
+    *k = (struct kept){.dir = -1, .first = first};
+    if (!*path || strlen(path) >= sizeof k->path || stat(path, &st) < 0)
+        return;
+    (void)snprintf(k->path, sizeof k->path, "%s", path);
+    k->dev = st.st_dev;
+    k->ino = st.st_ino;
+}
+
+void kept_enter(struct kept *k)
+{
+    cleanup_close int dir = k->path[0] ? open(k->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct stat st;
+
+    if (dir >= 0 && fstat(dir, &st) == 0 && st.st_dev == k->dev && st.st_ino == k->ino)
+        k->dir = take_fd(&dir);
+}
+
+/* ---- users ---- */
+
+static bool is_ours(const struct kept *k, uid_t uid)
+{
+    return uid >= k->first && uid - k->first < KEPT_USERS;
+}
+
+/* Behind the highest in use. A user is given away again only after all his files are gone. */
+static int find_next(struct kept *k)
+{
+    int again = openat(k->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = again >= 0 ? fdopendir(again) : NULL;
+    struct stat st;
+
+    if (!d) {
+        closep(&again);
+        return -EIO;
+    }
+    k->next = k->first;
+    for (const struct dirent *at; (at = readdir(d));)
+        if (fstatat(k->dir, at->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_ours(k, st.st_uid) &&
+            st.st_uid >= k->next)
+            k->next = st.st_uid + 1;
+    (void)closedir(d);
+    return 0;
+}
+
+static int take_user(struct kept *k, uid_t *ret)
+{
+    int r = k->next == 0 ? find_next(k) : 0;
+
+    if (r < 0)
+        return r;
+    if (!is_ours(k, k->next))
+        return -EUSERS;
+    *ret = k->next++;
+    return 0;
+}
+
+/* ---- workspaces ---- */
+
+/* It gets its owner before it gets its name: a crash in between leaves nothing half-owned. */
+static int make(struct kept *k, const char *name, bool rootless)
+{
+    cleanup_close int dir = -1;
+    uid_t uid = 0;
+    int r = rootless ? 0 : take_user(k, &uid);
+
+    if (r < 0)
+        return r;
+    if (mkdirat(k->dir, half, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    dir = openat(k->dir, half, DIRECTORY);
+    if (dir < 0 || (!rootless && fchown(dir, uid, uid) < 0))
+        return -errno;
+    return renameat2(k->dir, half, k->dir, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+}
+
+static int open_or_make(struct kept *k, const char *name, bool rootless)
+{
+    int fd = openat(k->dir, name, DIRECTORY), r;
+
+    if (fd >= 0 || errno != ENOENT)
+        return fd >= 0 ? fd : -errno;
+    r = make(k, name, rootless);
+    if (r < 0 && r != -EEXIST)
+        return r;
+    fd = openat(k->dir, name, DIRECTORY);
+    return fd >= 0 ? fd : -errno;
+}
+
+static bool name_is_safe(const char *name, size_t max)
+{
+    return memchr(name, '\0', max) && name[0] && name[0] != '.' && !strchr(name, '/');
+}
+
+static int clone_mount(int dir)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    cleanup_close int tree =
+        sys_open_tree(dir, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+
+    if (tree < 0 || sys_mount_setattr(tree, "", AT_EMPTY_PATH, &attr) < 0)
+        return -errno;
+    return take_fd(&tree);
+}
+
+int kept_open(struct kept *k, const char *name, size_t name_max, bool rootless, int *ret_tree,
+              uid_t *ret_uid, struct err *e)
+{
+    cleanup_close int dir = -1;
+    struct stat st;
+    int tree;
+
+    if (!name_is_safe(name, name_max))
+        return err_set(e, ERR_CALLER, "bad workspace name");
+    if (k->dir < 0)
+        return err_set(e, ERR_HOST, "there is no directory for kept workspaces");
+    dir = open_or_make(k, name, rootless);
+    if (dir < 0)
+        return err_sys(e, dir, "workspace '%s'", name);
+    if (fstat(dir, &st) < 0)
+        return err_sys(e, -errno, "workspace '%s'", name);
+    if (!rootless && !is_ours(k, st.st_uid))
+        return err_set(e, ERR_HOST, "workspace '%s' belongs to user %u and was not made here", name,
+                       (unsigned)st.st_uid);
+    tree = clone_mount(dir);
+    if (tree < 0)
+        return err_sys(e, tree, "mount workspace '%s'", name);
+    *ret_tree = tree;
+    *ret_uid = rootless ? 0 : st.st_uid;
+    return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Kept workspaces: directories right below one root that outlive the sandboxes using them.
+ *
+ * As root each one belongs to a host user of its own, for as long as it exists: its owner is the
+ * record of that. A sandbox that uses it runs as that user, so what it leaves behind is out of
+ * reach of every other sandbox even where a mount would not keep them apart.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+
+enum { KEPT_PATH_MAX = 4096, KEPT_USERS = 1 << 20 };
+
+struct kept {
+    char path[KEPT_PATH_MAX]; /* "": there are none */
+    dev_t dev;                /* what was there when we were started: nobody */
+    ino_t ino;                /* may put something else in its place */
+    int dir;                  /* owned: -1 until entered */
+    uid_t first, next;        /* users: KEPT_USERS from first; next 0: not known yet */
+};
+
+/* Before any namespace is entered. A root that is missing is an error only when it is used. */
+void kept_init(struct kept *k, const char *path, uid_t first);
+/* In the launcher's own mount namespace, without which nothing can be mounted from it. */
+void kept_enter(struct kept *k);
+
+/*
+ * Opens the workspace of that name, made when there is none: a detached mount, to be moved to its
+ * place, and the user it belongs to (0: rootless). The name is checked as if it came from an enemy.
+ */
+must_check int kept_open(struct kept *k, const char *name, size_t name_max, bool rootless,
+                         int *ret_tree, uid_t *ret_uid, struct err *e);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The processes below one of ours, as /proc tells them. Whoever asks must be the
+ * reaper of what it asks about (a subreaper, or pid 1): then no descendant can
+ * leave the tree by losing its parent.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * SIGKILL to every process below `top`, apart from the children named in `spare` and what is below
+ * those. Returns how many living ones there were. A fork in progress may escape one call: call
+ * again until it returns 0.
+ */
+size_t tree_kill(pid_t top, const pid_t *spare, size_t spare_n);
+
+/* How many processes there are in all. */
+size_t tree_count(void);

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launch/files.h"
+#include "launch/runner.h"
+#include "launch/tree.h"
+
+enum {
+    WORKER_FD = 3,
+    CHILD_STACK = 64 * 1024,
+    PASSES_MAX = 2000, /* a tree that outruns so many kills is left to init */
+    PASS_MS = 5,
+};
+
+struct state {
+    int sock, chld, null;
+    pid_t program; /* 0: it has ended, or none was started */
+    bool running;  /* a command has not been reported as done */
+    char *stack;   /* of a child until it has become the program */
+    struct {
+        struct init_msg m;
+        char bytes[WORKER_DATA_MAX + 1];
+    } in;
+};
+
+/* A command between the fork and its exec; the child shares our memory. */
+struct start {
+    const struct job *job;
+    const int *fds; /* in, out, err */
+    int error;      /* errno; 0: it became the program */
+    enum worker_op op;
+};
+
+void worker_say(int sock, struct init_msg *m, const void *bytes, size_t n, int fd)
+{
+    char out[sizeof *m + WORKER_DATA_MAX];
+
+    m->name_n = (uint32_t)(n < WORKER_DATA_MAX ? n : WORKER_DATA_MAX);
+    memcpy(out, m, sizeof *m);
+    if (m->name_n > 0)
+        memcpy(out + sizeof *m, bytes, m->name_n);
+    if (fd_send(sock, out, sizeof *m + m->name_n, &fd, fd >= 0 ? 1 : 0) < 0)
+        _exit(0);
+}
+
+void worker_done(int sock, int error, enum worker_op op, const char *path)
+{
+    struct init_msg m = {.verb = WORKER_DONE, .arg = error, .status = (int32_t)op};
+
+    worker_say(sock, &m, path, path ? strlen(path) : 0, -1);
+}
+
+/* ---- running a command ---- */
+
+/* Handlers there are none, but ignored and blocked signals would be inherited. */
+static void reset_signals(void)
+{
+    static const int changed[] = {SIGPIPE, SIGINT, SIGTERM, SIGCHLD};
+    sigset_t none;
+
+    (void)sigemptyset(&none);
+    for (size_t i = 0; i < ARRAY_LEN(changed); i++)
+        (void)signal(changed[i], SIG_DFL);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* In the child, which has our memory but its own descriptors, directory, limits and signals. Only
+ * the standard descriptors lose their close-on-exec flag. */
+static int become(void *user)
+{
+    struct start *s = user;
+    int r = 0;
+
+    (void)setsid();
+    reset_signals();
+    s->op = WORKER_OP_START;
+    for (int i = 0; i < 3 && r == 0; i++)
+        r = dup2(s->fds[i], i) < 0 ? -errno : 0;
+    if (r == 0)
+        r = runner_limit(&s->job->head);
+    if (r == 0 && chdir(s->job->cwd) < 0) {
+        s->op = WORKER_OP_DIRECTORY;
+        r = -errno;
+    }
+    if (r == 0)
+        r = runner_become(s->job);
+    s->error = -r;
+    _exit(127);
+}
+
+/* The child is suspended in our memory until it has become the program or failed. */
+static pid_t start_program(const struct state *w, const struct job *j, const int fds[3], int *ret_error,
+                           enum worker_op *ret_op)
+{
+    struct start s = {.job = j, .fds = fds, .op = WORKER_OP_START};
+    pid_t pid = clone(become, w->stack + CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, &s);
+
+    *ret_error = pid < 0 ? errno : s.error;
+    *ret_op = s.op;
+    if (pid > 0 && s.error) {
+        (void)waitpid(pid, NULL, 0);
+        return -1;
+    }
+    return pid;
+}
+
+/* The bytes of a job that did not fit into the message. */
+static char *map_job(int fd, size_t *ret_n)
+{
+    struct stat st;
+    char *p;
+
+    if (fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > JOB_STRINGS_MAX + (off_t)sizeof(struct job_head))
+        return NULL;
+    p = malloc((size_t)st.st_size);
+    if (!p || pread(fd, p, (size_t)st.st_size, 0) != st.st_size) {
+        free(p);
+        return NULL;
+    }
+    *ret_n = (size_t)st.st_size;
+    return p;
+}
+
+static int parse_job(char *bytes, size_t n, struct job *ret)
+{
+    size_t at = 0;
+
+    *ret = (struct job){0};
+    if (n < sizeof ret->head)
+        return -EPROTO;
+    memcpy(&ret->head, bytes, sizeof ret->head);
+    if (ret->head.strings_n != n - sizeof ret->head)
+        return -EPROTO;
+    ret->strings = bytes + sizeof ret->head;
+    return runner_split(ret, &at);
+}
+
+/* fds: out, err, then standard input and the job, if they came. */
+static void run(struct state *w, size_t n, const int *fds, size_t fds_n)
+{
+    bool with_in = w->in.m.arg & WORKER_RUN_IN, with_job = w->in.m.arg & WORKER_RUN_JOB;
+    struct init_msg m = {.verb = WORKER_STARTED};
+    cleanup_free char *large = NULL;
+    enum worker_op op = WORKER_OP_START;
+    char *bytes = w->in.bytes;
+    struct job j = {0};
+    int error = EPROTO;
+
+    if (fds_n != 2u + with_in + with_job)
+        _exit(1);
+    if (with_job)
+        bytes = large = map_job(fds[fds_n - 1], &n);
+    if (bytes && parse_job(bytes, n, &j) == 0) {
+        const int streams[] = {with_in ? fds[2] : w->null, fds[0], fds[1]};
+
+        w->program = start_program(w, &j, streams, &error, &op);
+    }
+    free(j.argv);
+    free(j.envp);
+    if (w->program <= 0) {
+        w->program = 0;
+        worker_done(w->sock, error, op, NULL);
+        return;
+    }
+    w->running = true;
+    m.pid = w->program;
+    worker_say(w->sock, &m, NULL, 0, -1);
+}
+
+static void ended(struct state *w, pid_t pid, int status)
+{
+    struct init_msg m = {.verb = WORKER_EXITED, .status = status};
+
+    if (pid != w->program)
+        return;
+    w->program = 0;
+    worker_say(w->sock, &m, NULL, 0, -1);
+}
+
+/* Takes in whoever has died. True when nobody is left. */
+static bool reap(struct state *w)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        ended(w, pid, status);
+    return pid < 0 && errno == ECHILD;
+}
+
+static void settle(struct state *w)
+{
+    if (!reap(w) || !w->running)
+        return;
+    w->running = false;
+    worker_done(w->sock, 0, WORKER_OP_START, NULL);
+}
+
+/* Until nobody is left. What escapes a pass by forking is found by the next. */
+static void end_tree(struct state *w)
+{
+    for (int pass = 0; !reap(w); pass++) {
+        struct pollfd p = {.fd = w->chld, .events = POLLIN};
+        struct signalfd_siginfo si;
+
+        if (pass == PASSES_MAX)
+            _exit(1); /* init kills whatever comes to it */
+        (void)tree_kill(getpid(), NULL, 0);
+        if (poll(&p, 1, PASS_MS) > 0)
+            (void)!read(w->chld, &si, sizeof si);
+    }
+}
+
+/* ---- requests ---- */
+
+static void command(struct state *w)
+{
+    int fds[WORKER_FDS];
+    size_t fds_n = WORKER_FDS, n;
+    ssize_t got = fd_recv(w->sock, &w->in, sizeof w->in.m + WORKER_DATA_MAX, fds, &fds_n);
+
+    if (got < (ssize_t)sizeof w->in.m) {
+        end_tree(w);
+        _exit(0);
+    }
+    n = (size_t)got - sizeof w->in.m;
+    w->in.bytes[n] = '\0';
+    if (w->in.m.verb == WORKER_KILL)
+        end_tree(w);
+    else if (w->running)
+        _exit(1); /* one thing at a time: the daemon knows that */
+    else if (w->in.m.verb == WORKER_RUN)
+        run(w, n, fds, fds_n);
+    else if (!files_serve(w->sock, &w->in.m, w->in.bytes, n, fds_n > 0 ? fds[0] : -1))
+        _exit(1);
+    fd_close_all(fds, fds_n);
+    settle(w);
+}
+
+__attribute__((noreturn)) static void loop(struct state *w)
+{
+    struct pollfd p[2] = {
+        {.fd = w->sock, .events = POLLIN},
+        {.fd = w->chld, .events = POLLIN},
+    };
+
+    for (;;) {
+        struct signalfd_siginfo si;
+
+        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            _exit(1);
+        if (p[1].revents) {
+            (void)!read(w->chld, &si, sizeof si);
+            settle(w);
+        }
+        if (p[0].revents)
+            command(w);
+    }
+}
+
+void worker_run(int sock)
+{
+    struct state *w = calloc(1, sizeof *w);
+    sigset_t all;
+
+    if (!w || dup3(sock, WORKER_FD, O_CLOEXEC) < 0)
+        _exit(1);
+    (void)close_range(WORKER_FD + 1, ~0u, 0);
+    (void)prctl(PR_SET_NAME, "sandbox-worker");
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    (void)sigfillset(&all); /* a stray `kill -TERM -1` is not meant for us */
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    (void)sigemptyset(&all);
+    (void)sigaddset(&all, SIGCHLD);
+    w->sock = WORKER_FD;
+    w->chld = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+    w->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    w->stack = mmap(NULL, CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (w->chld < 0 || w->null < 0 || w->stack == MAP_FAILED || chdir("/workspace") < 0)
+        _exit(1);
+    loop(w);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sandbox-zygote-node.node: what makes a Node.js process a zygote.
+ *
+ * Theory of operation
+ *
+ *   sandbox-zygote-node ──exec──▶ node -e zygote_node.js     (zygote_node_main.c)
+ *        loads this library, imports and rehearses, then calls serve()
+ *        serve():  park helper threads, note kernel objects, try one fork,
+ *                  then only fork keepers (zygote.h)
+ *        ──clone──▶ keeper ──clone──▶ init, pid 1 ──clone──▶ first process
+ *        which makes its own kernel objects, revives the threads, seeds what
+ *        is random and returns from serve() into JavaScript, by a long jump over
+ *        the frames of keeper and init; there job() waits for work
+ *
+ * Nothing in a keeper or an init runs JavaScript. No byte of a tenant is read
+ * before job(), and everything up to there happens inside the locked sandbox.
+ *
+ * Node.js is asked only through Node-API, which is stable. A few names more are
+ * looked up when needed: without OpenSSL's RAND_seed there is no zygote; without
+ * those of V8 and node the heap's limit or process.uptime() are the zygote's.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launch/keeper.h"
+#include "launch/napi.h"
+#include "launch/renew.h"
+#include "launch/runner.h"
+#include "launch/threads.h"
+#include "launch/zygote.h"
+
+extern const char wrap_javascript[];
+
+enum {
+    TRIAL_MS = 20000,
+    SEED_BYTES = 48,
+    HEAP_MB_MAX = 1 << 20,
+    ARGS_MAX = 1,
+    NS_PER_S = 1000000000,
+};
+
+/* Why serve() returned. */
+enum { WOKEN_TO_WORK = 1, WOKEN_TO_TRY };
+
+typedef size_t heap_limit_fn(void *user, size_t now, size_t initial);
+
+struct node {
+    struct threads threads;
+    struct renew renew;
+    struct filters filters;
+    struct init_host host;
+    struct keeper keeper;
+    void (*seed)(const void *p, int n);
+    jmp_buf back;
+};
+
+__attribute__((noreturn)) static void die(const char *what)
+{
+    (void)fprintf(stderr, "sandbox-zygote-node: %s\n", what);
+    _exit(EXIT_FAILURE);
+}
+
+/* ---- values ---- */
+
+static napi_value make_string(napi_env env, const char *text)
+{
+    napi_value v = NULL;
+
+    (void)napi_create_string_utf8(env, text, strlen(text), &v);
+    return v;
+}
+
+static napi_value make_number(napi_env env, int32_t n)
+{
+    napi_value v = NULL;
+
+    (void)napi_create_int32(env, n, &v);
+    return v;
+}
+
+static napi_value argument(napi_env env, napi_callback_info info)
+{
+    napi_value argv[ARGS_MAX] = {NULL};
+    size_t argc = ARGS_MAX;
+
+    (void)napi_get_cb_info(env, info, &argc, argv, NULL, NULL);
+    return argv[0];
+}
+
+/* ---- waking up ---- */
+
+/* OpenSSL notices a fork by its pid, and in every sandbox that is the same. */
+static int seed(const struct node *n)
+{
+    char bytes[SEED_BYTES];
+
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        return -EIO;
+    n->seed(bytes, sizeof bytes);
+    explicit_bzero(bytes, sizeof bytes);
+    return 0;
+}
+
+/* The process has no descriptor left but its streams and the job, and no thread but this. */
+static int wake(const struct node *n, const char **ret_what)
+{
+    int r;
+
+    *ret_what = "descriptors";
+    r = renew_make(&n->renew);
+    if (r < 0)
+        return r;
+    *ret_what = "threads";
+    r = threads_revive(&n->threads);
+    if (r < 0)
+        return r;
+    *ret_what = "random numbers";
+    return seed(n);
+}
+
+/* The first process of a sandbox. */
+__attribute__((noreturn)) static void first_process(void *user)
+{
+    struct node *n = user;
+    const char *what;
+    int r = wake(n, &what);
+
+    if (r < 0)
+        runner_fail(what, r);
+    longjmp(n->back, WOKEN_TO_WORK);
+}
+
+/* ---- serving ---- */
+
+/* One copy of us proves that all the above works with this node. It runs only our own program. */
+static int try_one(struct node *n, struct err *e)
+{
+    cleanup_reap pid_t pid = threads_fork();
+    struct pollfd p = {.events = POLLIN};
+    const char *what;
+    int status = 0, r;
+
+    if (pid < 0)
+        return err_sys(e, -errno, "fork");
+    if (pid == 0) {
+        (void)close_range(ZYGOTE_FD, ~0u, 0);
+        r = wake(n, &what);
+        if (r == 0)
+            longjmp(n->back, WOKEN_TO_TRY);
+        (void)fprintf(stderr, "sandbox-zygote-node: %s: %s\n", what, strerror(-r));
+        _exit(EXIT_FAILURE);
+    }
+    p.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    r = p.fd < 0 ? -1 : poll(&p, 1, TRIAL_MS);
+    closep(&p.fd);
+    if (r <= 0)
+        return err_set(e, ERR_HOST, "a copy of this node does not come to an end");
+    if (waitpid(pid, &status, 0) != take_pid(&pid) || status != 0)
+        return err_set(e, ERR_HOST, "a copy of this node does not work (status %d)", status);
+    return 0;
+}
+
+static int prepare(struct node *n, struct err *e)
+{
+    void *rand_seed = dlsym(RTLD_DEFAULT, "RAND_seed");
+
+    if (!rand_seed)
+        return err_set(e, ERR_HOST, "this node does not let its random numbers be seeded");
+    memcpy(&n->seed, &rand_seed, sizeof n->seed);
+    n->host = (struct init_host){.run = first_process, .user = n, .fork = threads_fork};
+    if (fcntl(ZYGOTE_FD, F_SETFD, FD_CLOEXEC) < 0)
+        return err_set(e, ERR_HOST, "it is started by sandbox-launcher");
+    if (filters_build(&n->filters, e) < 0 || threads_park(&n->threads, e) < 0)
+        return -1;
+    if (renew_note(&n->renew, ZYGOTE_FD + 1, e) < 0)
+        return -1;
+    return renew_memory(e); /* last: whatever was allocated since would be missing in copies */
+}
+
+/* Never returns in the zygote. In a copy: why. */
+static napi_value serve(napi_env env, napi_callback_info info)
+{
+    struct node *n = calloc(1, sizeof *n);
+    struct err e = {0};
+    int why;
+
+    (void)info;
+    if (!n || prepare(n, &e) < 0)
+        die(n ? e.text : "out of memory");
+    why = setjmp(n->back);
+    if (why != 0)
+        return make_number(env, why);
+    if (try_one(n, &e) < 0)
+        die(e.text);
+    zygote_serve(&n->filters, &n->host, &n->keeper);
+    keeper_run(&n->keeper);
+}
+
+/* ---- in the first process, from JavaScript ---- */
+
+static size_t keep_limit(void *user, size_t now, size_t initial)
+{
+    (void)user, (void)initial;
+    return now;
+}
+
+/* What --max-old-space-size does at start. V8 can lower the limit of a living heap only as part of
+ * forgetting a callback. */
+static void limit_heap(size_t bytes)
+{
+    void *(*current)(void);
+    void (*add)(void *isolate, heap_limit_fn *fn, void *user);
+    void (*forget)(void *isolate, heap_limit_fn *fn, size_t limit);
+    void *symbols[] = {
+        dlsym(RTLD_DEFAULT, "_ZN2v87Isolate10GetCurrentEv"),
+        dlsym(RTLD_DEFAULT, "_ZN2v87Isolate24AddNearHeapLimitCallbackEPFmPvmmES1_"),
+        dlsym(RTLD_DEFAULT, "_ZN2v87Isolate27RemoveNearHeapLimitCallbackEPFmPvmmEm"),
+    };
+
+    if (!symbols[0] || !symbols[1] || !symbols[2])
+        return; /* the control group limits all the same */
+    memcpy(&current, &symbols[0], sizeof current);
+    memcpy(&add, &symbols[1], sizeof add);
+    memcpy(&forget, &symbols[2], sizeof forget);
+    add(current(), keep_limit, NULL);
+    forget(current(), keep_limit, bytes);
+}
+
+static void apply_options(char *const *argv)
+{
+    static const char heap[] = "--max-old-space-size=";
+
+    for (; *argv; argv++)
+        if (strncmp(*argv, heap, sizeof heap - 1) == 0) {
+            unsigned long mb = strtoul(*argv + sizeof heap - 1, NULL, 10);
+
+            if (mb > 0 && mb < HEAP_MB_MAX)
+                limit_heap((size_t)mb << 20);
+        }
+}
+
+/* The program's time begins with its job, not when the process was made. */
+static void begin_uptime(void)
+{
+    uint64_t *born = dlsym(RTLD_DEFAULT, "_ZN4node11per_process15node_start_timeE");
+    struct timespec now;
+
+    if (born && clock_gettime(CLOCK_MONOTONIC, &now) == 0)
+        *born = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* Waits for the job: { cwd, env: ['NAME=value'] }. The frames are still to be read. */
+static napi_value job(napi_env env, napi_callback_info info)
+{
+    napi_value object = NULL, list = NULL;
+    const char *what;
+    struct job j;
+    int r = runner_read(&j, &what);
+
+    (void)info;
+    if (r == -ENODATA)
+        _exit(0); /* never used */
+    if (r < 0)
+        runner_fail(what, r);
+    apply_options(j.argv);
+    begin_uptime();
+    (void)napi_create_object(env, &object);
+    (void)napi_create_array(env, &list);
+    for (uint32_t i = 0; j.envp[i]; i++)
+        (void)napi_set_element(env, list, i, make_string(env, j.envp[i]));
+    (void)napi_set_named_property(env, object, "cwd", make_string(env, j.cwd));
+    (void)napi_set_named_property(env, object, "env", list);
+    return object;
+}
+
+static napi_value pid(napi_env env, napi_callback_info info)
+{
+    (void)info;
+    return make_number(env, getpid());
+}
+
+/* A positive number that nobody can foresee. */
+static napi_value entropy(napi_env env, napi_callback_info info)
+{
+    uint32_t n = 0;
+
+    (void)info;
+    if (getrandom(&n, sizeof n, 0) != sizeof n)
+        die("no random numbers");
+    return make_number(env, (int32_t)(n >> 1 | 1));
+}
+
+/* A descriptor that a text can be read from: for rehearsals. */
+static napi_value feed(napi_env env, napi_callback_info info)
+{
+    napi_value text = argument(env, info);
+    char bytes[4096];
+    size_t n = 0;
+    int p[2];
+
+    if (napi_get_value_string_utf8(env, text, bytes, sizeof bytes, &n) != 0 || fd_pipe(p) < 0)
+        die("rehearsal");
+    if (fd_write_all(p[1], bytes, n) < 0)
+        die("rehearsal");
+    (void)close(p[1]);
+    return make_number(env, p[0]);
+}
+
+/* Without taking the house down first: everything goes with the process. */
+static napi_value leave(napi_env env, napi_callback_info info)
+{
+    int32_t code = 0;
+
+    (void)napi_get_value_int32(env, argument(env, info), &code);
+    _exit(code & 255);
+}
+
+napi_value napi_register_module_v1(napi_env env, napi_value exports)
+{
+    static const struct {
+        const char *name;
+        napi_callback *fn;
+    } functions[] = {
+        {"serve", serve}, {"job", job},   {"pid", pid},
+        {"entropy", entropy}, {"feed", feed}, {"leave", leave},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
+        napi_value f = NULL;
+
+        (void)napi_create_function(env, functions[i].name, strlen(functions[i].name),
+                                   functions[i].fn, NULL, &f);
+        (void)napi_set_named_property(env, exports, functions[i].name, f);
+    }
+    (void)napi_set_named_property(env, exports, "wrapper", make_string(env, wrap_javascript));
+    return exports;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sandbox-zygote-node: starts node as a zygote, in the template root.
+ *
+ * The library that does the work (zygote_node.c) is not visible there; it comes
+ * as an open descriptor, and node loads it through /proc.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "launch/seccomp.h"
+#include "launch/zygote.h"
+
+extern const char zygote_node[];
+
+/* What every JavaScript program has in its environment (lang_job.c). */
+static char *const environment[] = {
+    (char *)"PATH=/usr/local/bin:/usr/bin:/bin",
+    (char *)"HOME=/workspace",
+    (char *)"TMPDIR=/tmp",
+    (char *)"LANG=C.UTF-8",
+    NULL,
+};
+
+/* Nothing of the daemon's terminal may decide how node sees its streams. */
+static int quiet_streams(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    return null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ? -1 : 0;
+}
+
+/* A ring is shared with the kernel and cannot be made anew in a copy. Sandboxes have none either;
+ * libuv takes this answer for an older kernel. */
+static int refuse_rings(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog p = {.len = ARRAY_LEN(code), .filter = code};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : filter_install(&p);
+}
+
+int main(void)
+{
+    char heap[48];
+    /* One thread of V8's for each copy: four would cost each prepared sandbox their stacks. */
+    char *const argv[] = {
+        (char *)"/usr/bin/node", (char *)"--v8-pool-size=1", heap,
+        (char *)"-e",            (char *)zygote_node,        NULL,
+    };
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+    if (fcntl(ZYGOTE_FD_COMPANION, F_GETFD) < 0 || quiet_streams() < 0 || refuse_rings() < 0) {
+        (void)fprintf(stderr, "sandbox-zygote-node is started by sandbox-launcher\n");
+        return EXIT_FAILURE;
+    }
+    /* The limit of a living heap can only be lowered. */
+    (void)snprintf(heap, sizeof heap, "--max-old-space-size=%ld", pages * (page >> 10) >> 10);
+    (void)execve(argv[0], argv, environment);
+    perror("sandbox-zygote-node: /usr/bin/node");
+    return EXIT_FAILURE;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libcurl's multi interface, driven by the loop: it tells which descriptors and which timer it
+ * wants watched, we tell it what happened.
+ *
+ *   http_client_post ─▶ curl_multi_add_handle
+ *   socket, timer ─▶ curl_multi_socket_action ─▶ reap ─▶ done()
+ *
+ * libcurl is never called from inside one of its own callbacks. It resolves names on threads of
+ * its own, which share nothing with us.
+ */
+#include "net/http_client.h"
+
+#include <curl/curl.h>
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/queue.h>
+
+enum {
+    HEADER_MAX = 2048, /* one header line of ours */
+    BODY_RATE = 64,    /* bytes per millisecond that a large body is given extra time for */
+    US_PER_MS = 1000,
+    MS_PER_S = 1000,
+};
+
+struct http_client {
+    struct event_base *base; /* borrowed */
+    struct event *timer;     /* owned */
+    CURLM *multi;            /* owned */
+    struct curl_slist *head; /* owned: what every request has; also holds the secret */
+    uint32_t connect_ms, answer_ms;
+    LIST_HEAD(post_list, http_post) posts;
+};
+
+struct http_post {
+    struct http_client *client; /* borrowed */
+    CURL *easy;                 /* owned */
+    http_post_fn *done;
+    void *user;
+    size_t answered; /* bytes of the answer so far */
+    bool too_long;
+    char key[HEADER_MAX];
+    struct curl_slist key_line; /* in front of the client's head */
+    LIST_ENTRY(http_post) link;
+};
+
+/* ---- requests ---- */
+
+static size_t on_answer(char *p, size_t size, size_t n, void *user)
+{
+    struct http_post *post = user;
+
+    (void)p;
+    post->answered += size * n;
+    post->too_long = post->answered > HTTP_ANSWER_MAX;
+    return post->too_long ? 0 : size * n;
+}
+
+void http_post_cancel(struct http_post *p)
+{
+    if (!p)
+        return;
+    LIST_REMOVE(p, link);
+    (void)curl_multi_remove_handle(p->client->multi, p->easy);
+    curl_easy_cleanup(p->easy);
+    explicit_bzero(p->key, sizeof p->key);
+    free(p);
+}
+
+static void post_end(struct http_post *p, CURLcode code)
+{
+    http_post_fn *done = p->done;
+    void *user = p->user;
+    curl_off_t after = 0;
+    long status = 0;
+    /* An answer that is longer than we read is an answer. */
+    bool whole = code == CURLE_OK || p->too_long;
+    struct http_answer a = {.error = whole ? "" : curl_easy_strerror(code)};
+
+    if (whole && curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK)
+        a.status = (int)status;
+    if (whole && curl_easy_getinfo(p->easy, CURLINFO_RETRY_AFTER, &after) == CURLE_OK && after > 0)
+        a.retry_after_s = after < UINT32_MAX ? (uint32_t)after : UINT32_MAX;
+    http_post_cancel(p);
+    done(user, &a);
+}
+
+static void reap(struct http_client *c)
+{
+    int left;
+
+    for (;;) {
+        CURLMsg *m = curl_multi_info_read(c->multi, &left);
+        char *p = NULL;
+
+        if (!m)
+            return;
+        if (m->msg == CURLMSG_DONE &&
+            curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &p) == CURLE_OK && p)
+            post_end((struct http_post *)(void *)p, m->data.result);
+    }
+}
+
+static bool set_limits(CURL *h, const struct http_client *c, size_t body_n)
+{
+    long total = (long)c->connect_ms + (long)c->answer_ms + (long)(body_n / BODY_RATE);
+
+    return curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_PROXY, "") == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_ms) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, total) == CURLE_OK;
+}
+
+static bool set_request(struct http_post *p, const struct http_ask *ask)
+{
+    CURL *h = p->easy;
+    struct curl_slist *lines = p->client->head;
+
+    if (ask->idempotency_key) {
+        int n = snprintf(p->key, sizeof p->key, "Idempotency-Key: %.1000s", ask->idempotency_key);
+
+        p->key_line = (struct curl_slist){.data = p->key, .next = lines};
+        lines = &p->key_line;
+        if (n < 0 || (size_t)n >= sizeof p->key)
+            return false;
+    }
+    return curl_easy_setopt(h, CURLOPT_URL, ask->url) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_HTTPHEADER, lines) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_POST, 1L) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_POSTFIELDS, ask->body.p) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)ask->body.n) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_answer) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_HEADERDATA, p) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_answer) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_WRITEDATA, p) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_PRIVATE, p) == CURLE_OK;
+}
+
+int http_client_post(struct http_client *c, const struct http_ask *ask, struct http_post **ret,
+                     struct err *e)
+{
+    struct http_post *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return err_set(e, ERR_HOST, "no memory for a request");
+    p->client = c;
+    p->done = ask->done;
+    p->user = ask->user;
+    p->easy = curl_easy_init();
+    if (!p->easy || !set_limits(p->easy, c, ask->body.n) || !set_request(p, ask) ||
+        curl_multi_add_handle(c->multi, p->easy) != CURLM_OK) {
+        curl_easy_cleanup(p->easy);
+        free(p);
+        return err_set(e, ERR_HOST, "no request could be made");
+    }
+    LIST_INSERT_HEAD(&c->posts, p, link);
+    *ret = p;
+    return 0;
+}
+
+/* ---- the loop ---- */
+
+static void on_socket(evutil_socket_t fd, short what, void *user)
+{
+    struct http_client *c = user;
+    int happened =
+        (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0);
+    int running;
+
+    (void)curl_multi_socket_action(c->multi, fd, happened, &running);
+    reap(c);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *user)
+{
+    struct http_client *c = user;
+    int running;
+
+    (void)fd, (void)what;
+    (void)curl_multi_socket_action(c->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    reap(c);
+}
+
+/* libcurl: watch this descriptor. `watcher` is what we assigned to it before. */
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *watcher)
+{
+    struct http_client *c = user;
+    struct event *ev = watcher;
+    short events = EV_PERSIST;
+
+    (void)easy;
+    if (ev)
+        event_free(ev);
+    ev = NULL;
+    events = (short)(events | (what & CURL_POLL_IN ? EV_READ : 0));
+    events = (short)(events | (what & CURL_POLL_OUT ? EV_WRITE : 0));
+    if (what != CURL_POLL_REMOVE) {
+        ev = event_new(c->base, fd, events, on_socket, c);
+        if (!ev || event_add(ev, NULL) < 0)
+            return -1;
+    }
+    (void)curl_multi_assign(c->multi, fd, ev);
+    return 0;
+}
+
+static int watch_timer(CURLM *multi, long ms, void *user)
+{
+    struct http_client *c = user;
+    struct timeval tv = {.tv_sec = ms / MS_PER_S, .tv_usec = ms % MS_PER_S * US_PER_MS};
+
+    (void)multi;
+    return ms < 0 ? event_del(c->timer) : event_add(c->timer, &tv);
+}
+
+/* ---- opening ---- */
+
+static bool add_line(struct http_client *c, const char *line)
+{
+    struct curl_slist *longer = curl_slist_append(c->head, line);
+
+    if (longer)
+        c->head = longer;
+    return longer != NULL;
+}
+
+/* Without "Expect:" libcurl would wait for permission before it sends a large body. */
+static bool make_head(struct http_client *c, const char *bearer)
+{
+    char line[HEADER_MAX];
+    bool good;
+
+    if (!add_line(c, "Content-Type: application/json") || !add_line(c, "Expect:") ||
+        !add_line(c, "User-Agent: sandbox-executor"))
+        return false;
+    if (!bearer || !*bearer)
+        return true;
+    good = (size_t)snprintf(line, sizeof line, "Authorization: Bearer %s", bearer) < sizeof line &&
+           add_line(c, line);
+    explicit_bzero(line, sizeof line);
+    return good;
+}
+
+static bool make_multi(struct http_client *c, const struct http_client_conf *conf)
+{
+    long most = (long)conf->connections_max;
+    CURLM *m = curl_multi_init();
+
+    c->multi = m;
+    return m && curl_multi_setopt(m, CURLMOPT_SOCKETFUNCTION, watch_socket) == CURLM_OK &&
+           curl_multi_setopt(m, CURLMOPT_SOCKETDATA, c) == CURLM_OK &&
+           curl_multi_setopt(m, CURLMOPT_TIMERFUNCTION, watch_timer) == CURLM_OK &&
+           curl_multi_setopt(m, CURLMOPT_TIMERDATA, c) == CURLM_OK &&
+           curl_multi_setopt(m, CURLMOPT_MAX_TOTAL_CONNECTIONS, most) == CURLM_OK &&
+           curl_multi_setopt(m, CURLMOPT_MAXCONNECTS, most) == CURLM_OK;
+}
+
+int http_client_open(struct event_base *base, const struct http_client_conf *conf,
+                     struct http_client **ret, struct err *e)
+{
+    struct http_client *c = calloc(1, sizeof *c);
+
+    if (!c || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        free(c);
+        return err_set(e, ERR_HOST, "no HTTP client");
+    }
+    c->base = base;
+    c->connect_ms = conf->connect_ms;
+    c->answer_ms = conf->answer_ms;
+    LIST_INIT(&c->posts);
+    c->timer = evtimer_new(base, on_timer, c);
+    if (!c->timer || !make_head(c, conf->bearer) || !make_multi(c, conf)) {
+        http_client_close(c);
+        return err_set(e, ERR_HOST, "no memory for an HTTP client");
+    }
+    *ret = c;
+    return 0;
+}
+
+void http_client_close(struct http_client *c)
+{
+    if (!c)
+        return;
+    while (!LIST_EMPTY(&c->posts))
+        http_post_cancel(LIST_FIRST(&c->posts));
+    if (c->multi)
+        (void)curl_multi_cleanup(c->multi);
+    for (struct curl_slist *l = c->head; l; l = l->next)
+        explicit_bzero(l->data, strlen(l->data));
+    curl_slist_free_all(c->head);
+    if (c->timer)
+        event_free(c->timer);
+    curl_global_cleanup();
+    free(c);
+}
+
+/* ---- addresses ---- */
+
+static int check_parts(CURLU *u, struct err *e)
+{
+    static const struct {
+        CURLUPart part;
+        const char *name;
+    } refused[] = {
+        {CURLUPART_USER,     "a user name"},
+        {CURLUPART_PASSWORD, "a password" },
+        {CURLUPART_QUERY,    "a query"    },
+        {CURLUPART_FRAGMENT, "a fragment" },
+    };
+    char *text = NULL;
+    bool web;
+
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        if (curl_url_get(u, refused[i].part, &text, 0) == CURLUE_OK) {
+            curl_free(text);
+            return err_set(e, ERR_CALLER, "must not have %s", refused[i].name);
+        }
+    }
+    if (curl_url_get(u, CURLUPART_SCHEME, &text, 0) != CURLUE_OK)
+        return err_set(e, ERR_CALLER, "has no scheme");
+    web = strcasecmp(text, "http") == 0 || strcasecmp(text, "https") == 0;
+    curl_free(text);
+    return web ? 0 : err_set(e, ERR_CALLER, "is neither http nor https");
+}
+
+int http_url_check(const char *url, struct err *e)
+{
+    CURLU *u = curl_url();
+    int r;
+
+    if (!u)
+        return err_set(e, ERR_HOST, "no memory for an address");
+    if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)
+        r = err_set(e, ERR_CALLER, "is not an http or https address");
+    else
+        r = check_parts(u, e);
+    curl_url_cleanup(u);
+    return r;
+}

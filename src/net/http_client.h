@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An HTTP client on the loop, for talking to one service: POST with a body, an answer of which only
+ * the status matters.
+ *
+ * It follows no redirect, speaks http and https and nothing else, uses no proxy, keeps connections,
+ * and reads a bounded answer. A header value that is a secret stays in here and in libcurl.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "core/plan.h"
+
+struct event_base;
+struct http_client;
+struct http_post; /* one request under way */
+
+enum {
+    HTTP_ANSWER_MAX = 64 * 1024, /* bytes of head and body of an answer, together */
+    HTTP_ERROR_MAX = 128,
+};
+
+struct http_client_conf {
+    const char *bearer;       /* NULL or "": no Authorization */
+    uint32_t connections_max; /* at the same time; further requests wait */
+    uint32_t connect_ms;
+    uint32_t answer_ms; /* from the connection to the end of the answer, for a small body */
+};
+
+/* What became of a request. Borrowed for the length of the call. */
+struct http_answer {
+    int status;             /* 0: there was no answer, or not all of it */
+    uint32_t retry_after_s; /* 0: not said */
+    const char *error;      /* "" or why there was no answer */
+};
+
+/* Exactly once, from the loop, unless cancelled. The request is gone afterwards. */
+typedef void http_post_fn(void *user, const struct http_answer *a);
+
+/* One request. All borrowed until it has ended. */
+struct http_ask {
+    const char *url;
+    const char *idempotency_key; /* NULL: none */
+    struct bytes body;           /* application/json */
+    http_post_fn *done;
+    void *user;
+};
+
+must_check int http_client_open(struct event_base *base, const struct http_client_conf *conf,
+                                struct http_client **ret, struct err *e);
+/* Cancels what is under way. NULL is fine. */
+void http_client_close(struct http_client *c);
+
+must_check int http_client_post(struct http_client *c, const struct http_ask *ask,
+                                struct http_post **ret, struct err *e);
+/* done() will not come. The connection is closed if anything was sent. NULL is fine. */
+void http_post_cancel(struct http_post *p);
+
+/*
+ * May we send requests below this address? http or https, a host, no user and password, no query
+ * or fragment. ERR_CALLER says why not; the address itself is not quoted, for it may hold a secret.
+ */
+must_check int http_url_check(const char *url, struct err *e);

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+#include "proc/filework.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "proc/crew.h"
+
+enum { PIPE_SIZE = 1 << 20 };
+#define PENDING_MAX ((size_t)1 << 30) /* of content handed over at once */
+
+struct filework {
+    struct worker *worker; /* borrowed from the crew; NULL: it is through */
+    filework_fn *done;
+    filework_drain_fn *drain;
+    void *user;
+    enum file_verb verb;
+    size_t bytes_max;
+    bool too_large;
+    struct buf bytes; /* READ, LIST: what came */
+    /* WRITE */
+    int pipe; /* owned; -1: closed */
+    struct buf pending;
+    size_t pending_at;
+    bool ending;
+    struct event writable;
+};
+
+static const uint32_t verbs[] = {
+    [FILE_READ] = WORKER_READ,     [FILE_WRITE] = WORKER_WRITE,           [FILE_MKDIR] = WORKER_MKDIR,
+    [FILE_REMOVE] = WORKER_REMOVE, [FILE_REMOVE_ALL] = WORKER_REMOVE_ALL, [FILE_LIST] = WORKER_LIST,
+    [FILE_STAT] = WORKER_STAT,     [FILE_CONNECT] = WORKER_CONNECT,       [FILE_USAGE] = WORKER_USAGE,
+};
+_Static_assert(ARRAY_LEN(verbs) == FILE_VERB_COUNT, "every verb has its message");
+
+static const char *const ops[] = {
+    [WORKER_OP_OPEN] = "open",
+    [WORKER_OP_READ] = "read",
+    [WORKER_OP_WRITE] = "write",
+    [WORKER_OP_MKDIR] = "mkdir",
+    [WORKER_OP_REMOVE] = "remove",
+    [WORKER_OP_REMOVE_ALL] = "RemoveAll",
+    [WORKER_OP_UNLINK] = "unlinkat",
+    [WORKER_OP_STAT] = "stat",
+    [WORKER_OP_CONNECT] = "connect",
+    [WORKER_OP_DIRECTORY] = "chdir",
+    [WORKER_OP_START] = "exec",
+};
+_Static_assert(ARRAY_LEN(ops) == WORKER_OP_COUNT, "every operation has a name");
+
+/* ---- content on its way in ---- */
+
+static void pipe_close(struct filework *w)
+{
+    if (w->pipe < 0)
+        return;
+    (void)event_del(&w->writable);
+    (void)close(take_fd(&w->pipe));
+    buf_done(&w->pending);
+}
+
+/* How many of n bytes were taken; all of them when nobody reads any more. */
+static size_t pipe_write(struct filework *w, const char *p, size_t n)
+{
+    size_t at = 0;
+
+    while (at < n && w->pipe >= 0) {
+        ssize_t k = write(w->pipe, p + at, n - at);
+
+        if (k > 0)
+            at += (size_t)k;
+        else if (k < 0 && errno == EAGAIN)
+            break;
+        else if (k >= 0 || errno != EINTR)
+            return n; /* the worker gave up: it says why */
+    }
+    return at;
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *user)
+{
+    struct filework *w = user;
+
+    (void)fd, (void)what;
+    w->pending_at += pipe_write(w, w->pending.p + w->pending_at, w->pending.n - w->pending_at);
+    if (w->pending_at < w->pending.n) {
+        (void)event_add(&w->writable, NULL);
+        return;
+    }
+    buf_done(&w->pending);
+    w->pending_at = 0;
+    if (w->ending)
+        pipe_close(w);
+    else if (w->drain)
+        w->drain(w->user);
+}
+
+bool filework_feed(struct filework *w, const char *p, size_t n)
+{
+    size_t took = w->pending.n > w->pending_at ? 0 : pipe_write(w, p, n);
+
+    if (took == n)
+        return true;
+    (void)buf_put(&w->pending, p + took, n - took);
+    if (w->pipe >= 0)
+        (void)event_add(&w->writable, NULL);
+    return false;
+}
+
+bool filework_feed_take(struct filework *w, struct buf *b)
+{
+    w->pending = *b;
+    *b = BUF_INIT(b->max);
+    w->pending_at = pipe_write(w, w->pending.p, w->pending.n);
+    if (w->pending_at == w->pending.n)
+        return true;
+    (void)event_add(&w->writable, NULL);
+    return false;
+}
+
+void filework_feed_end(struct filework *w)
+{
+    w->ending = true;
+    if (w->pending_at >= w->pending.n)
+        pipe_close(w);
+}
+
+void filework_on_drain(struct filework *w, filework_drain_fn *fn)
+{
+    w->drain = fn;
+}
+
+/* ---- what the worker says ---- */
+
+static void take_bytes(struct filework *w, const char *p, size_t n)
+{
+    if (w->bytes.n + n > w->bytes_max || buf_put(&w->bytes, p, n) < 0)
+        w->too_large = true;
+}
+
+/* The descriptor came out of a sandbox: it is what it claims to be, or nothing. */
+static bool fd_is_right(enum file_verb verb, int fd)
+{
+    struct stat st;
+
+    if (fd < 0)
+        return verb != FILE_CONNECT;
+    if (fstat(fd, &st) < 0)
+        return false;
+    return verb == FILE_READ ? S_ISREG(st.st_mode) : verb == FILE_CONNECT && S_ISSOCK(st.st_mode);
+}
+
+static void fill_result(struct filework *w, const struct init_msg *m, const char *path, int fd,
+                        struct file_result *r)
+{
+    r->sys = m->arg < 0 || m->arg > INT_MAX ? EPROTO : (int)m->arg;
+    r->op = (unsigned)m->status < ARRAY_LEN(ops) ? ops[m->status] : "open";
+    r->path = path;
+    r->fd = fd;
+    r->is_file = fd >= 0;
+    r->size = m->size > 0 ? (uint64_t)m->size : 0;
+    r->mode = m->mode;
+    r->mtime_s = m->mtime_s;
+    r->mtime_ns = m->mtime_ns;
+    r->inode = (uint64_t)m->cpu_us;
+    r->processes = m->pid;
+    r->memory = r->size;
+    r->disk = m->io_write > 0 ? (uint64_t)m->io_write : 0;
+    if (r->sys == 0 && !fd_is_right(w->verb, fd))
+        r->sys = EPROTO;
+    if (r->sys == 0 && w->too_large)
+        r->sys = EFBIG;
+}
+
+static void on_message(void *user, const struct init_msg *m, const char *bytes, int *fd)
+{
+    struct filework *w = user;
+    struct file_result r = {.sys = -1, .op = "open", .path = "", .fd = -1, .bytes = &w->bytes};
+
+    if (m && (m->verb == WORKER_BYTES || m->verb == WORKER_NAMES)) {
+        take_bytes(w, bytes, m->name_n);
+        return;
+    }
+    w->worker = NULL;
+    if (m)
+        fill_result(w, m, bytes, *fd, &r);
+    w->done(w->user, &r);
+    if (m)
+        *fd = r.fd;
+    filework_free(w);
+}
+
+/* ---- starting ---- */
+
+static int open_pipe(struct filework *w, struct crew *c, int *ret_theirs)
+{
+    int pair[2];
+    int r = fd_pipe(pair);
+
+    if (r < 0)
+        return r;
+    *ret_theirs = pair[0];
+    w->pipe = pair[1];
+    (void)fcntl(w->pipe, F_SETPIPE_SZ, PIPE_SIZE); /* faster; fine without */
+    (void)event_assign(&w->writable, crew_base(c), w->pipe, EV_WRITE, on_writable, w);
+    return fd_nonblock(w->pipe, true);
+}
+
+static int send_order(struct filework *w, struct crew *c, const struct file_order *o, struct err *e)
+{
+    struct init_msg m = {.verb = verbs[o->verb], .name_n = (uint32_t)o->path.n, .size = (int64_t)o->bytes_max};
+    cleanup_close int theirs = -1;
+    int r = o->verb == FILE_WRITE ? open_pipe(w, c, &theirs) : 0;
+
+    m.arg = o->verb == FILE_CONNECT ? o->port : o->parents;
+    if (r < 0)
+        return err_sys(e, r, "pipe for the content of a file");
+    if (crew_take(c, on_message, w, &w->worker, e) < 0)
+        return -1;
+    r = worker_send(w->worker, &m, o->path.p, o->path.n, &theirs, theirs >= 0 ? 1 : 0);
+    return r < 0 ? err_sys(e, r, "send a request to a worker") : 0;
+}
+
+int filework_start(struct crew *c, const struct file_order *o, filework_fn *done, void *user,
+                   struct filework **ret, struct err *e)
+{
+    struct filework *w = calloc(1, sizeof *w);
+
+    if (!w)
+        return err_set(e, ERR_HOST, "no memory for a request");
+    *w = (struct filework){.done = done,
+                           .user = user,
+                           .verb = o->verb,
+                           .bytes_max = o->bytes_max,
+                           .bytes = BUF_INIT(o->bytes_max),
+                           .pending = BUF_INIT(PENDING_MAX),
+                           .pipe = -1};
+    if (send_order(w, c, o, e) < 0) {
+        filework_free(w);
+        return -1;
+    }
+    *ret = w;
+    return 0;
+}
+
+void filework_free(struct filework *w)
+{
+    if (!w)
+        return;
+    if (w->worker) {
+        worker_kill(w->worker);
+        worker_let(w->worker);
+    }
+    pipe_close(w);
+    buf_done(&w->pending);
+    buf_done(&w->bytes);
+    free(w);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One request about files, ports or usage of a persistent sandbox, carried out
+ * inside it by a worker of its crew.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "core/plan.h"
+
+struct crew;
+struct filework;
+
+enum file_verb {
+    FILE_READ,       /* fd of an ordinary file, else its bytes */
+    FILE_WRITE,      /* filework_feed() … filework_feed_end() bring the content */
+    FILE_MKDIR,      /* with parents */
+    FILE_REMOVE,     /* a file or an empty directory */
+    FILE_REMOVE_ALL, /* a tree */
+    FILE_LIST,       /* names, each with its NUL, in `bytes` */
+    FILE_STAT,
+    FILE_CONNECT, /* to a port of the loopback: fd */
+    FILE_USAGE,
+    FILE_VERB_COUNT,
+};
+
+struct file_order {
+    enum file_verb verb;
+    struct bytes path; /* must not contain NUL */
+    size_t bytes_max;  /* READ, LIST: more than that is EFBIG */
+    uint16_t port;     /* CONNECT */
+    bool parents;      /* WRITE: make them */
+};
+
+/* What came of it. Borrowed for the length of the callback, except what is taken. */
+struct file_result {
+    int sys;          /* errno, 0: success; -1: the sandbox ended */
+    const char *op;   /* "open", "mkdir", ...: what failed */
+    const char *path; /* where it failed; "" when unknown */
+    int fd;           /* owned by the work; set to -1 to take it */
+    bool is_file;     /* READ: fd or, with fd == -1, bytes */
+    uint64_t size;
+    uint32_t mode;
+    int64_t mtime_s, mtime_ns;
+    uint64_t inode;
+    struct buf *bytes; /* may be emptied by buf_take() */
+    int processes;     /* USAGE */
+    uint64_t memory, disk;
+};
+
+/* Exactly once unless freed before; the work is freed when it returns. */
+typedef void filework_fn(void *user, struct file_result *r);
+/* What was fed has been taken: more is welcome. */
+typedef void filework_drain_fn(void *user);
+
+must_check int filework_start(struct crew *c, const struct file_order *o, filework_fn *done, void *user,
+                              struct filework **ret, struct err *e);
+/* WRITE: false when the content comes faster than it is written: wait for drain. */
+bool filework_feed(struct filework *w, const char *p, size_t n);
+/* The same for a buffer that is handed over. */
+bool filework_feed_take(struct filework *w, struct buf *b);
+void filework_feed_end(struct filework *w);
+void filework_on_drain(struct filework *w, filework_drain_fn *fn);
+/* The outcome is not wanted any more; a write ends where it is. NULL is fine. */
+void filework_free(struct filework *w);

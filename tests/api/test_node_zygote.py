@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: MIT
+"""Node.js from the zygote: what a program sees is what a fresh node would show it.
+
+Two daemons run the same programs, one with the zygote and one without.
+"""
+import os
+import textwrap
+
+import pytest
+
+import harness
+
+PROGRAMS = {}
+
+
+def program(name, code, **fields):
+    assert name not in PROGRAMS
+    PROGRAMS[name] = (textwrap.dedent(code), fields)
+
+
+# ---- the language ----
+
+program("sync", "exports.handler = (e) => ({ sum: e.a + 1, text: `${e.a}` })", event={"a": 1})
+program("async", "exports.handler = async () => { await null; return [1, 2] }")
+program("microtasks", """
+    exports.handler = async () => {
+        const order = [];
+        setTimeout(() => order.push('timeout'), 5);
+        process.nextTick(() => order.push('tick'));
+        Promise.resolve().then(() => order.push('promise'));
+        queueMicrotask(() => order.push('microtask'));
+        await new Promise((ok) => setTimeout(ok, 20));
+        return order;
+    }""")
+program("esm", """
+    import { readFileSync } from 'node:fs';
+    import path, { join } from 'node:path';
+    export const handler = async () => [typeof readFileSync, join('a', '..', 'b'), path.sep,
+        typeof import.meta.url, (await import('node:os')).EOL];
+    """)
+program("top_level_await", """
+    const a = await new Promise((ok) => setTimeout(ok, 1, 7));
+    export const handler = () => a""")
+program("dynamic_import", """
+    const fs = require('fs');
+    exports.handler = async () => {
+        fs.writeFileSync('/workspace/m.mjs', 'export const a = 1; export default () => import("./n.mjs")');
+        fs.writeFileSync('/workspace/n.mjs', 'export const b = 2');
+        const m = await import('/workspace/m.mjs');
+        return [m.a, (await m.default()).b, (await import('node:util')).format('%d', 3),
+            (await import('data:text/javascript,export default 4')).default];
+    }""")
+program("package_of_the_program", """
+    const fs = require('fs');
+    fs.writeFileSync('package.json', '{"type":"module","imports":{"#x":"./x.js"}}');
+    fs.writeFileSync('x.js', 'export const x = 1');
+    fs.mkdirSync('node_modules/dep', { recursive: true });
+    fs.writeFileSync('node_modules/dep/package.json', '{"main":"lib.js","name":"dep"}');
+    fs.writeFileSync('node_modules/dep/lib.js', 'module.exports = 42');
+    fs.writeFileSync('data.json', '{"k":[1]}');
+    exports.handler = async () => [require('dep'), (await import('./x.js')).x, require('./data.json')]""")
+program("errors", "exports.handler = () => { null.x }")
+program("errors_async", "exports.handler = async () => { await 1; throw new RangeError('deep') }")
+program("errors_syntax", "const a = 1\nlet a = 2\n")
+program("errors_module", "import x from './missing.mjs'; export const handler = () => x")
+program("stack_overflow", """
+    function f(n) { return f(n + 1) + 1 }
+    exports.handler = () => { try { f(0) } catch (e) { return [e.name, e.message] } }""")
+program("eval", "exports.handler = () => [eval('1+1'), new Function('a', 'return a * 2')(4)]")
+program("intl", """
+    exports.handler = () => [new Intl.NumberFormat('de').format(1234.5), Intl.DateTimeFormat().resolvedOptions().locale,
+        new Date(0).toLocaleString('en-GB', { timeZone: 'Asia/Tokyo' }), 'ä'.localeCompare('z', 'sv')]""")
+program("time_zone", "exports.handler = () => new Date(0).toString()", env={"TZ": "America/New_York"})
+program("regexp_bigint", r"""
+    exports.handler = () => ['2026-11-16'.match(/(?<y>\d+)-(?<m>\d+)/).groups.y, (2n ** 200n).toString(),
+        'aXbX'.replaceAll('X', '-'), [...'héé'.matchAll(/é/g)].length]""")
+program("jit", """
+    exports.handler = () => {
+        const add = (a, b) => a + b;
+        let n = 0;
+        for (let i = 0; i < 3e6; i++) n = add(n, i % 7);
+        let s = '';
+        for (let i = 0; i < 1e5; i++) s = add(s, 'x').slice(-5);
+        return [n, s];
+    }""")
+program("garbage", """
+    exports.handler = () => {
+        let keep = [];
+        for (let i = 0; i < 200; i++) {
+            keep.push(new Array(2000).fill(i).map((x) => ({ x })));
+            if (keep.length > 60) keep = keep.slice(30);
+        }
+        return keep.length;
+    }""")
+program("finalization", """
+    exports.handler = async () => {
+        const registry = new FinalizationRegistry(() => {});
+        registry.register({}, 1);
+        return new WeakRef(registry).deref() === registry;
+    }""")
+program("typed_arrays", """
+    exports.handler = () => {
+        const b = Buffer.alloc(8);
+        b.writeDoubleLE(1.5);
+        return [b.toString('hex'), new Float32Array([1, 2]).map((x) => x * 2).join(), structuredClone({ a: new Map([[1, 2]]) }).a.get(1)];
+    }""")
+program("serialize", "exports.handler = () => require('v8').deserialize(require('v8').serialize({ a: [1, 'x'] }))")
+
+# ---- threads and WebAssembly ----
+
+WASM = "Buffer.from('AGFzbQEAAAABBQFgAAF/AwIBAAcFAQFmAAAKBgEEAEEqCw==', 'base64')"
+program("wasm_sync", f"exports.handler = () => new WebAssembly.Instance(new WebAssembly.Module({WASM})).exports.f()")
+program("wasm_async", f"""
+    exports.handler = async () => {{
+        const wasm = {WASM};
+        const m = await WebAssembly.compile(wasm);
+        return [(await WebAssembly.instantiate(wasm)).instance.exports.f(), (await WebAssembly.instantiate(m)).exports.f(),
+            WebAssembly.validate(wasm), await WebAssembly.compile(Buffer.from('no')).catch((e) => e.name)];
+    }}""")
+program("wasm_streaming", f"""
+    exports.handler = async () => {{
+        const response = new Response({WASM}, {{ headers: {{ 'content-type': 'application/wasm' }} }});
+        return (await WebAssembly.instantiateStreaming(response)).instance.exports.f();
+    }}""")
+program("wasm_in_a_context", f"""
+    const vm = require('vm');
+    exports.handler = async () => (await vm.runInNewContext('WebAssembly.instantiate(w)', {{ w: {WASM} }})).instance.exports.f()""")
+# (func (export "f") (param i32) (result i32) ...): a loop hot enough to be compiled again
+program("wasm_hot", """
+    const bytes = new Uint8Array([0,97,115,109,1,0,0,0,1,6,1,96,1,127,1,127,3,2,1,0,7,5,1,1,102,0,0,10,34,1,32,1,1,127,
+        3,64,32,1,32,0,106,33,1,32,0,65,1,107,34,0,13,0,11,32,1,11]);
+    bytes[34] = bytes.length - 35; bytes[36] = bytes.length - 37;
+    exports.handler = async () => {
+        const { instance } = await WebAssembly.instantiate(bytes);
+        let n = 0;
+        for (let i = 0; i < 200; i++) n = (n + instance.exports.f(20000)) | 0;
+        return n;
+    }""")
+program("worker", """
+    const { Worker } = require('worker_threads');
+    exports.handler = () => new Promise((ok, no) => {
+        const w = new Worker('const { parentPort, workerData } = require("worker_threads");'
+            + 'parentPort.on("message", (m) => { parentPort.postMessage([m, workerData, process.pid]); parentPort.close(); })',
+            { eval: true, workerData: { a: 1 } });
+        w.on('error', no).on('message', ([m, d, pid]) => w.on('exit', (code) => ok([m, d, pid === process.pid, code])));
+        w.postMessage('hello');
+    })""")
+program("workers_shared_memory", """
+    const { Worker } = require('worker_threads');
+    exports.handler = async () => {
+        const shared = new Int32Array(new SharedArrayBuffer(8));
+        const code = 'const a = require("worker_threads").workerData; for (let i = 0; i < 1000; i++) Atomics.add(a, 0, 1); Atomics.add(a, 1, 1); Atomics.notify(a, 1)';
+        const workers = [1, 2, 3, 4].map(() => new Worker(code, { eval: true, workerData: shared }));
+        await Promise.all(workers.map((w) => new Promise((ok) => w.on('exit', ok))));
+        return [shared[0], Atomics.wait(shared, 1, 99, 1)];
+    }""")
+program("worker_wasm", f"""
+    const {{ Worker }} = require('worker_threads');
+    exports.handler = () => new Promise((ok, no) => new Worker(
+        `WebAssembly.instantiate({WASM}).then((m) => require("worker_threads").parentPort.postMessage(m.instance.exports.f()))`,
+        {{ eval: true }}).on('message', ok).on('error', no))""")
+program("worker_dies", """
+    const { Worker } = require('worker_threads');
+    exports.handler = () => new Promise((ok) => new Worker('throw new Error("inside")', { eval: true }).on('error', (e) => ok(e.message)))""")
+program("atomics_wait_async", """
+    exports.handler = async () => {
+        const a = new Int32Array(new SharedArrayBuffer(4));
+        const timed = Atomics.waitAsync(a, 0, 0, 10);
+        const woken = Atomics.waitAsync(a, 0, 0);
+        setTimeout(() => Atomics.notify(a, 0), 30);
+        return [await timed.value, await woken.value];
+    }""")
+program("message_channel", """
+    exports.handler = () => new Promise((ok) => {
+        const { port1, port2 } = new MessageChannel();
+        port2.on('message', (m) => { port2.close(); ok(m) });
+        port1.postMessage({ a: new Uint8Array(3) });
+    }).then((m) => m.a.length)""")
+program("async_local_storage", """
+    const { AsyncLocalStorage } = require('async_hooks');
+    const s = new AsyncLocalStorage();
+    exports.handler = () => s.run(7, async () => { await new Promise((ok) => setImmediate(ok)); return s.getStore() })""")
+
+# ---- files ----
+
+program("fs_sync", """
+    const fs = require('fs');
+    exports.handler = () => {
+        fs.mkdirSync('d/e', { recursive: true });
+        fs.writeFileSync('d/e/f', 'text');
+        fs.symlinkSync('f', 'd/e/l');
+        return [fs.readFileSync('d/e/l', 'utf8'), fs.readdirSync('d', { recursive: true }).sort(), fs.statSync('d/e/f').size,
+            fs.existsSync('/no'), fs.mkdtempSync('/tmp/x-').length];
+    }""")
+program("fs_promises", """
+    const fs = require('fs/promises');
+    exports.handler = async () => {
+        const names = [...Array(16).keys()].map((i) => `/tmp/p${i}`);
+        await Promise.all(names.map((n, i) => fs.writeFile(n, 'x'.repeat(i * 1000))));
+        const sizes = await Promise.all(names.map(async (n) => (await fs.stat(n)).size));
+        const h = await fs.open('/tmp/p3');
+        const { bytesRead } = await h.read(Buffer.alloc(10), 0, 10, 0);
+        await h.close();
+        await Promise.all(names.map((n) => fs.unlink(n)));
+        return [sizes.reduce((a, b) => a + b), bytesRead, (await fs.readdir('/tmp')).filter((n) => n.startsWith('p')).length];
+    }""")
+program("fs_streams", """
+    const fs = require('fs');
+    const { pipeline } = require('stream/promises');
+    exports.handler = async () => {
+        fs.writeFileSync('/tmp/in', Buffer.alloc(300000, 'ab'));
+        await pipeline(fs.createReadStream('/tmp/in'), require('zlib').createGzip(), fs.createWriteStream('/tmp/out.gz'));
+        return require('zlib').gunzipSync(fs.readFileSync('/tmp/out.gz')).length;
+    }""")
+program("fs_watch", """
+    const fs = require('fs');
+    exports.handler = () => new Promise((ok) => {
+        const w = fs.watch('/workspace', (what, name) => { w.close(); ok(name) });
+        fs.writeFileSync('/workspace/seen', '');
+    })""")
+
+# ---- the outside ----
+
+program("child_process", """
+    const cp = require('child_process');
+    const { promisify } = require('util');
+    exports.handler = async () => [(await promisify(cp.exec)('echo $((6*7))')).stdout, cp.spawnSync('sh', ['-c', 'exit 3']).status,
+        cp.execFileSync('cat', { input: 'through' }).toString(),
+        await new Promise((ok) => { const c = cp.spawn('cat'); let s = ''; c.stdout.on('data', (d) => s += d); c.on('close', (code, sig) => ok([s, code, sig])); c.stdin.end('piped') }),
+        await new Promise((ok) => { const c = cp.spawn('sleep', ['60']); c.on('exit', (code, sig) => ok([code, sig])); c.kill() }),
+        cp.spawnSync('/no/such').error.code]""", timeout=30)
+program("child_node", """
+    const cp = require('child_process');
+    exports.handler = () => [cp.execFileSync(process.execPath, ['-p', 'process.argv.length + process.execArgv.length']).toString(),
+        cp.execFileSync(process.execPath, ['-e', 'process.exitCode = 0; console.log(process.ppid > 1)']).toString()]""", timeout=30)
+program("child_fork", """
+    const cp = require('child_process');
+    require('fs').writeFileSync('/workspace/child.js', 'process.on("message", (m) => { process.send(m + 1); process.disconnect() })');
+    exports.handler = () => new Promise((ok) => { const c = cp.fork('/workspace/child.js'); c.on('message', (m) => c.on('exit', (code) => ok([m, code]))); c.send(41) })""", timeout=30)
+program("signals", """
+    exports.handler = () => new Promise((ok) => {
+        const keep = setInterval(() => {}, 1000);
+        process.once('SIGUSR2', (s, n) => { clearInterval(keep); ok([s, n]) });
+        process.kill(process.pid, 'SIGUSR2');
+    })""")
+program("killed_by_signal", "process.kill(process.pid, 'SIGTERM'); setTimeout(() => {}, 10000)")
+program("broken_pipe", """
+    const { spawn } = require('child_process');
+    exports.handler = () => new Promise((ok) => {
+        const c = spawn('true');
+        c.stdin.on('error', (e) => ok(e.code));
+        c.on('exit', () => { const more = () => c.stdin.write('x'.repeat(70000), () => setImmediate(more)); more() });
+    })""")
+program("sockets", """
+    const net = require('net');
+    exports.handler = async () => {
+        const seen = [];
+        for (const where of [{ port: 0, host: '127.0.0.1' }, { path: '/tmp/s' }]) {
+            const server = net.createServer((c) => c.pipe(c)).listen(where);
+            await new Promise((ok) => server.on('listening', ok));
+            const c = net.connect(where.path ? where : server.address().port, where.host);
+            seen.push(await new Promise((ok, no) => { c.on('error', no).on('data', (d) => ok(d.toString())); c.write('ping') }));
+            c.destroy();
+            server.close();
+        }
+        return seen;
+    }""")
+program("http_and_fetch", """
+    const http = require('http');
+    exports.handler = async () => {
+        const server = http.createServer((q, r) => { r.setHeader('x-a', 'b'); r.end(q.method + q.url) }).listen(0, '127.0.0.1');
+        await new Promise((ok) => server.on('listening', ok));
+        const url = `http://127.0.0.1:${server.address().port}`;
+        const got = await new Promise((ok, no) => http.get(`${url}/a`, (r) => { let s = ''; r.on('data', (d) => s += d).on('end', () => ok([s, r.headers['x-a']])) }).on('error', no));
+        const response = await fetch(`${url}/b`, { method: 'POST', body: 'x' });
+        const text = await response.text();
+        server.closeAllConnections();
+        server.close();
+        return [got, response.status, text];
+    }""")
+program("dns", "exports.handler = async () => [(await require('dns').promises.lookup('localhost', 4)).address]")
+program("udp", """
+    const dgram = require('dgram');
+    exports.handler = () => new Promise((ok) => {
+        const s = dgram.createSocket('udp4').on('message', (m) => { s.close(); ok(m.toString()) });
+        s.bind(0, '127.0.0.1', () => s.send('datagram', s.address().port, '127.0.0.1'));
+    })""")
+program("crypto", """
+    const c = require('crypto');
+    const { promisify: p } = require('util');
+    exports.handler = async () => {
+        const key = await c.webcrypto.subtle.importKey('raw', Buffer.alloc(16, 1), 'AES-GCM', false, ['encrypt']);
+        const pair = await p(c.generateKeyPair)('ec', { namedCurve: 'P-256' });
+        const sign = c.createSign('sha256').update('m').sign(pair.privateKey);
+        return [c.createHash('sha256').update('a').digest('hex'), (await p(c.pbkdf2)('p', 's', 1000, 16, 'sha512')).toString('hex'),
+            (await p(c.scrypt)('p', 's', 16)).toString('hex'), c.createHmac('md5', 'k').update('v').digest('base64'),
+            Buffer.from(await c.webcrypto.subtle.encrypt({ name: 'AES-GCM', iv: Buffer.alloc(12) }, key, Buffer.from('x'))).toString('hex'),
+            c.createVerify('sha256').update('m').verify(pair.publicKey, sign), c.getHashes().length];
+    }""")
+program("zlib", """
+    const z = require('zlib');
+    const { promisify: p } = require('util');
+    exports.handler = async () => [(await p(z.gunzip)(await p(z.gzip)('text'))).toString(), z.brotliDecompressSync(z.brotliCompressSync('b')).toString(),
+        z.inflateSync(z.deflateSync('d')).toString()]""")
+program("streams", """
+    const { Readable, Transform } = require('stream');
+    exports.handler = async () => {
+        const out = [];
+        for await (const x of Readable.from([1, 2, 3]).pipe(new Transform({ objectMode: true, transform: (v, e, ok) => ok(null, v * 2) }))) out.push(x);
+        for await (const x of new Blob(['web']).stream()) out.push(new TextDecoder().decode(x));
+        return out;
+    }""")
+program("readline_stdin", """
+    const rl = require('readline').createInterface({ input: process.stdin });
+    exports.handler = async () => { const lines = []; for await (const l of rl) lines.push(l); return lines }""", stdin="one\ntwo\n")
+program("vm", """
+    const vm = require('vm');
+    exports.handler = () => {
+        const c = vm.createContext({ a: 1 });
+        let stopped = '';
+        try { vm.runInContext('for (;;);', c, { timeout: 20 }) } catch (e) { stopped = e.code }
+        return [vm.runInContext('a + 1', c), vm.runInNewContext('b', { b: 3 }), new vm.Script('a').runInNewContext({ a: 4 }),
+            vm.isContext(c), stopped, vm.createContext.name, vm.createContext.length];
+    }""")
+program("timers", """
+    exports.handler = async () => {
+        const t = process.hrtime.bigint();
+        const seen = [];
+        const i = setInterval(() => seen.push('i'), 10);
+        await new Promise((ok) => setTimeout(ok, 55));
+        clearInterval(i);
+        await require('timers/promises').setTimeout(5);
+        const ms = Number(process.hrtime.bigint() - t) / 1e6;
+        return [seen.length >= 1 && seen.length <= 6, ms >= 58, await new Promise((ok) => setImmediate(ok, 'done'))];
+    }""")
+
+# ---- the process ----
+
+program("process", """
+    exports.handler = () => [process.pid, process.ppid, process.cwd(), process.argv, process.execArgv, process.title, process.execPath,
+        process.argv0, process.version, process.platform, process.env, process.umask(), process.uptime() < 5, process.getuid(),
+        require.main === module, module.id, module.paths, __filename, __dirname, typeof process.send, process.exitCode,
+        Object.getOwnPropertyDescriptor(process, 'pid'), process.eventNames(), process.getActiveResourcesInfo()]""")
+program("globals", """
+    exports.handler = () => [Object.getOwnPropertyNames(globalThis).sort(), Object.keys(require.cache),
+        Object.keys(globalThis), require('module').builtinModules.length, typeof gc, process.moduleLoadList.length > 0]""")
+program("os", "const os = require('os'); exports.handler = () => [os.hostname(), os.userInfo().username, os.homedir(), os.tmpdir(), os.networkInterfaces().lo?.length]")
+program("heap_limit", """
+    exports.handler = () => Math.round(require('v8').getHeapStatistics().heap_size_limit / 2 ** 20)""", memory_limit=256)
+program("performance", """
+    exports.handler = () => {
+        performance.mark('a');
+        const m = performance.measure('m', 'a');
+        return [m.duration >= 0 && m.duration < 1000, Math.abs(performance.timeOrigin + performance.now() - Date.now()) < 100];
+    }""")
+program("output", """
+    exports.handler = () => {
+        for (let i = 0; i < 3000; i++) console.log('x'.repeat(50));
+        console.error('%o', { a: [1] });
+        process.stdout.write('end');
+        return [process.stdout.isTTY, process.stdout.constructor.name, process.stdin.constructor.name];
+    }""")
+program("exit_code", "process.on('exit', (c) => console.log('bye', c)); process.exitCode = 4")
+program("exit_in_handler", "exports.handler = () => { process.on('exit', () => console.log('bye')); process.exit(9) }")
+program("uncaught", "process.on('uncaughtException', (e) => { console.log('caught', e.message) }); setTimeout(() => { throw new Error('t') }, 1)")
+program("unhandled", "Promise.reject(new Error('nobody'))")
+program("abort", "process.abort()")
+program("script", "setTimeout(() => console.log('later'), 2); console.log('now'); require('fs').readFile('/etc/hostname', 'utf8', (e, t) => console.log(t))")
+program("never_settles", "exports.handler = () => new Promise(() => {})")
+program("out_of_heap", "const a = []; for (;;) a.push(new Array(1000).fill({}))", memory_limit=128, timeout=60)
+
+COMPARED = ("status", "exit_code", "return_value", "stdout", "stderr")
+
+
+@pytest.fixture(scope="module")
+def warm(make_daemon_module):
+    harness.need(os.path.exists("/usr/bin/node") and os.uname().machine == "x86_64", "Node.js on x86-64")
+    daemon = make_daemon_module(POOL_NODE="2")
+    await_template(daemon)
+    return daemon
+
+
+@pytest.fixture(scope="module")
+def cold(make_daemon_module):
+    return make_daemon_module(NODE_ZYGOTE="false")
+
+
+def await_template(daemon):
+    """The zygote starts in the background; until it has, programs get a node of their own."""
+    def is_warm():
+        return daemon.execute("exports.handler = () => 1", "javascript")["isolation"]["template"] == "node"
+    harness.wait_until(is_warm, "a sandbox from the zygote")
+
+
+def without_addresses(result):
+    """Lines of a crash that name processes, addresses or sizes are different each time."""
+    seen = {k: result[k] for k in COMPARED}
+    if "<--- Last few GCs --->" in seen["stderr"]:
+        seen["stderr"] = [line for line in seen["stderr"].splitlines() if line.startswith("FATAL ERROR")]
+    return seen
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_sees_what_a_fresh_node_shows(warm, cold, name):
+    code, fields = PROGRAMS[name]
+    expected = cold.execute(code, "javascript", **fields)
+    got = warm.execute(code, "javascript", **fields)
+    assert (got["isolation"]["template"], expected["isolation"]["template"]) == ("node", "exec")
+    assert without_addresses(got) == without_addresses(expected)
