@@ -28,6 +28,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "jail/jails.h"
+#include "jail/outbox.h"
 #include "jail/usage.h"
 #include "launch/client.h"
 
@@ -65,6 +66,7 @@ struct native {
     const struct log *log;   /* borrowed */
     struct limits limits;    /* of pooled boxes */
     int sock;
+    struct outbox outbox;
     pid_t guard;
     struct event readable, refill;
     uint32_t templates; /* which can be warmed */
@@ -190,13 +192,14 @@ static int box_new(struct native *n, const struct sandbox_spec *s, struct box **
     if (r == 0 && s->workspace)
         memcpy(m.workspace, s->workspace, strlen(s->workspace));
     if (r == 0)
-        r = fd_send(n->sock, &m, sizeof m, theirs, LAUNCH_FDS_PREPARE);
-    fd_close_all(theirs, LAUNCH_FDS_PREPARE);
+        r = outbox_send(&n->outbox, &m, theirs, LAUNCH_FDS_PREPARE);
+    else
+        fd_close_all(theirs, LAUNCH_FDS_PREPARE);
     if (r < 0) {
         box_close(b);
         free(b);
         (void)err_sys(e, r, "ask the launcher for a sandbox");
-        e->kind = r == -EAGAIN || r == -EMFILE ? ERR_BUSY : ERR_HOST;
+        e->kind = r == -EMFILE || r == -ENFILE ? ERR_BUSY : ERR_HOST;
         return -1;
     }
     TAILQ_INSERT_TAIL(bucket(n, m.id), b, bucket);
@@ -344,8 +347,8 @@ static void kill_all(struct jail *j, const struct sandbox *s)
     struct native *n = native_of(j);
     struct launch_msg m = {.verb = LAUNCH_KILL, .id = s->id};
 
-    /* No room for the message: init ends by itself when its socket does. */
-    if (n->sock < 0 || fd_send(n->sock, &m, sizeof m, NULL, 0) < 0)
+    /* Cannot be told: init ends by itself when its socket does. */
+    if (outbox_send(&n->outbox, &m, NULL, 0) < 0)
         (void)shutdown(s->ctl, SHUT_RDWR);
 }
 
@@ -454,6 +457,7 @@ static void on_lost(struct native *n)
     log_event(n->log, LOG_ERROR, "launcher_lost",
               LOG_STR("error", "the launcher closed its socket"));
     (void)event_del(&n->readable);
+    outbox_close(&n->outbox);
     fd_close_all(&n->sock, 1);
     if (n->jail.lost)
         n->jail.lost(n->jail.lost_user);
@@ -529,6 +533,7 @@ static void close_jail(struct jail *j)
         (void)event_del(&n->refill);
     for (size_t i = 0; i < SLOTS_KNOWN; i++)
         usage_files_close(&n->slots[i]);
+    outbox_close(&n->outbox);
     fd_close_all(&n->sock, 1);
     if (n->guard > 0) /* it removes the control groups, then ends */
         (void)waitpid(n->guard, NULL, 0);
@@ -588,6 +593,7 @@ static int start(struct native *n, const struct config *c, struct err *e)
 
     if (own_directory(directory, e) < 0 || launch_start(&conf, &n->sock, &n->guard, &hello, e) < 0)
         return -1;
+    outbox_open(&n->outbox, n->loop, n->sock);
     n->jail.traits = hello.traits;
     n->templates = hello.templates;
     n->watch_memory = !(hello.traits & JAIL_MEMORY);
@@ -605,6 +611,7 @@ int jail_native_open(const struct config *c, struct event_base *loop, const stru
     n->loop = loop;
     n->log = log;
     n->sock = -1;
+    outbox_init(&n->outbox);
     for (size_t i = 0; i < BUCKETS; i++)
         TAILQ_INIT(&n->by_id[i]);
     for (size_t i = 0; i < SLOTS_KNOWN; i++)

@@ -158,19 +158,29 @@ def test_control_groups_are_swept_by_the_next_start(make_daemon):
                        lambda: f"control groups are gone: {[str(g) for g in groups if g.exists()]}")
 
 
-@pytest.mark.parametrize("victim", ["sandbox-guard", "sandbox-launch"])
-def test_a_killed_launcher_is_replaced(make_daemon, victim):
+def test_a_killed_launcher_is_replaced(make_daemon):
     daemon = make_daemon()
     daemon.execute("true", "shell")
     run, mark = started(daemon)
     launcher = daemon.launcher()
-    os.kill(daemon.helper(victim), signal.SIGKILL)
+    os.kill(daemon.helper("sandbox-launch"), signal.SIGKILL)
     body = run.receive().json()
     assert body["status"] == "error" and body["exit_code"] == -1
     harness.wait_until(lambda: not harness.traces_of(mark), "its sandboxes died with it")
     harness.wait_until(lambda: daemon.health().status == 200, "healthy again")
     assert daemon.printed("echo ok", timeout=20) == "ok\n"
     assert daemon.launcher() != launcher
+
+
+def test_without_its_guard_the_daemon_answers_and_ends(make_daemon):
+    """Only root could start another one; whoever supervises the daemon starts it again."""
+    daemon = make_daemon()
+    run, mark = started(daemon)
+    os.kill(daemon.helper("sandbox-guard"), signal.SIGKILL)
+    body = run.receive().json()
+    assert body["status"] == "error" and body["exit_code"] == -1
+    assert daemon.wait() == 1
+    harness.wait_until(lambda: not harness.traces_of(mark), "its sandboxes died with it")
 
 
 def test_a_killed_init_is_an_error_of_its_run_only(daemon):
