@@ -1,26 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The native jail: sandboxes from our launcher, some of them warm.
- *
- * A box is one sandbox as the daemon sees it. It is asked for with PREPARE and
- * usable at once, because a job may be written before anybody reads it; the
- * launcher's STARTED, FAILED and DEAD arrive later.
- *
- *      make ──▶ PREPARING ──READY──▶ pooled ──take──▶ taken ──release──▶ released
- *                  └────────────────take────────────────▲                  │
- *      freed when released and the launcher has said DEAD or FAILED ◀──────┘
- *
- * A pooled box waits with its ends open; a taken one belongs to the caller. No
- * box is ever taken twice.
- */
 #include <errno.h>
-#include <event2/event.h>
-#include <event2/event_struct.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,285 +10,8 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "jail/jails.h"
-#include "jail/outbox.h"
-#include "jail/usage.h"
+#include "jail/native.h"
 #include "launch/client.h"
-
-enum {
-    BUCKETS = 256,
-    SLOTS_KNOWN = 4096, /* usage files of slots, by index modulo this */
-    PROBE_MS = 15000,
-    FAILURE_MAX = 256,
-    FAILURES_MAX = 16, /* of a template in a row, without a success: no more warming for a while */
-    RETRY_S = 5,
-};
-
-struct box {
-    TAILQ_ENTRY(box) bucket, pool;
-    struct native *jail;             /* borrowed */
-    struct sandbox sandbox;          /* descriptors are ours while pooled */
-    struct event ctl;                /* while pooled */
-    bool pooled, ready, taken, over; /* over: the launcher has nothing more to say */
-    uint32_t slot;
-    bool started;
-    struct usage_base base;
-    char failure[FAILURE_MAX];
-};
-TAILQ_HEAD(boxes, box);
-
-struct pool {
-    struct boxes waiting; /* in the order they were asked for */
-    unsigned target, n, ready;
-    unsigned failures; /* in a row */
-};
-
-struct native {
-    struct jail jail;
-    struct event_base *loop; /* borrowed */
-    const struct log *log;   /* borrowed */
-    struct limits limits;    /* of pooled boxes */
-    int sock;
-    struct outbox outbox;
-    pid_t guard;
-    struct event readable, refill;
-    uint32_t templates; /* which can be warmed */
-    uint64_t next_id;
-    unsigned alive;
-    bool watch_memory;
-    struct boxes by_id[BUCKETS];
-    struct pool pools[TEMPLATE_COUNT];
-    struct usage_files slots[SLOTS_KNOWN];
-};
-
-static struct native *native_of(struct jail *j)
-{
-    return (struct native *)j;
-}
-
-/* ---- boxes ---- */
-
-static struct boxes *bucket(struct native *n, uint64_t id)
-{
-    return &n->by_id[id % BUCKETS];
-}
-
-static struct box *box_find(struct native *n, uint64_t id)
-{
-    struct box *b;
-
-    TAILQ_FOREACH(b, bucket(n, id), bucket)
-    if (b->sandbox.id == id)
-        return b;
-    return NULL;
-}
-
-static void box_close(struct box *b)
-{
-    int *fds[] = {&b->sandbox.ctl, &b->sandbox.job, &b->sandbox.in, &b->sandbox.out,
-                  &b->sandbox.err};
-
-    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
-        fd_close_all(fds[i], 1);
-}
-
-static void box_unpool(struct box *b)
-{
-    struct pool *p = &b->jail->pools[b->sandbox.template];
-
-    if (!b->pooled)
-        return;
-    TAILQ_REMOVE(&p->waiting, b, pool);
-    p->n--;
-    p->ready -= b->ready;
-    b->pooled = false;
-    (void)event_del(&b->ctl);
-}
-
-static void box_free(struct box *b)
-{
-    box_unpool(b);
-    box_close(b);
-    TAILQ_REMOVE(bucket(b->jail, b->sandbox.id), b, bucket);
-    b->jail->alive--;
-    free(b);
-}
-
-/* Both sides are through with it. */
-static void box_settle(struct box *b)
-{
-    if (b->over && !b->taken && !b->pooled)
-        box_free(b);
-}
-
-/* The five pairs of ends. Ours are non-blocking. */
-static int make_ends(struct sandbox *s, int theirs[LAUNCH_FDS_PREPARE])
-{
-    int *ours[LAUNCH_FDS_PREPARE] = {&s->ctl, &s->job, &s->in, &s->out, &s->err};
-    int r = 0;
-
-    for (size_t i = 0; i < LAUNCH_FDS_PREPARE && r == 0; i++) {
-        int pair[2];
-
-        r = i == 0   ? fd_socketpair(SOCK_SEQPACKET, pair)
-            : i == 1 ? fd_socketpair(SOCK_STREAM, pair)
-                     : fd_pipe(pair);
-        if (r < 0)
-            break;
-        *ours[i] = pair[i == 2 ? 1 : 0]; /* standard input flows the other way */
-        theirs[i] = pair[i == 2 ? 0 : 1];
-        r = fd_nonblock(*ours[i], true);
-    }
-    return r;
-}
-
-static void fill(const struct native *n, const struct sandbox_spec *s, struct launch_msg *m)
-{
-    m->verb = LAUNCH_PREPARE;
-    m->template = s->template;
-    m->memory_max = s->limits->memory_max;
-    m->workspace_max = s->limits->workspace_max;
-    m->workspace_files = s->limits->workspace_files;
-    m->tmp_max = s->limits->tmp_max;
-    m->pids_max = s->limits->pids_max;
-    m->flags = n->watch_memory ? LAUNCH_WATCH_MEMORY : 0;
-    m->flags |= s->persistent ? LAUNCH_PERSISTENT : 0;
-}
-
-static int box_new(struct native *n, const struct sandbox_spec *s, struct box **ret, struct err *e)
-{
-    int theirs[LAUNCH_FDS_PREPARE] = {-1, -1, -1, -1, -1};
-    struct launch_msg m = {0};
-    struct box *b = calloc(1, sizeof *b);
-    int r;
-
-    if (!b)
-        return err_set(e, ERR_HOST, "out of memory");
-    b->jail = n;
-    b->sandbox = SANDBOX_NONE;
-    b->sandbox.id = m.id = ++n->next_id;
-    b->sandbox.template = s->template;
-    b->sandbox.adapter = b;
-    fill(n, s, &m);
-    r = s->workspace && strlen(s->workspace) >= sizeof m.workspace ? -ENAMETOOLONG
-                                                                   : make_ends(&b->sandbox, theirs);
-    if (r == 0 && s->workspace)
-        memcpy(m.workspace, s->workspace, strlen(s->workspace));
-    if (r == 0)
-        r = outbox_send(&n->outbox, &m, theirs, LAUNCH_FDS_PREPARE);
-    else
-        fd_close_all(theirs, LAUNCH_FDS_PREPARE);
-    if (r < 0) {
-        box_close(b);
-        free(b);
-        (void)err_sys(e, r, "ask the launcher for a sandbox");
-        e->kind = r == -EMFILE || r == -ENFILE ? ERR_BUSY : ERR_HOST;
-        return -1;
-    }
-    TAILQ_INSERT_TAIL(bucket(n, m.id), b, bucket);
-    n->alive++;
-    *ret = b;
-    return 0;
-}
-
-/* ---- the pool ---- */
-
-static void refill_later(struct native *n, int seconds)
-{
-    const struct timeval t = {.tv_sec = seconds};
-
-    if (!event_pending(&n->refill, EV_TIMEOUT, NULL))
-        (void)event_add(&n->refill, &t);
-}
-
-/* A pooled box spoke: it is ready, or it failed, or it is gone. */
-static void on_pooled(evutil_socket_t fd, short what, void *user)
-{
-    char bytes[sizeof(struct init_msg) + FAILURE_MAX];
-    struct box *b = user;
-    struct native *n = b->jail;
-    struct pool *p = &n->pools[b->sandbox.template];
-    ssize_t got = fd_recv(fd, bytes, sizeof bytes, NULL, NULL);
-    struct init_msg m;
-
-    (void)what;
-    if (got == -EAGAIN)
-        return;
-    if (got >= (ssize_t)sizeof m) {
-        memcpy(&m, bytes, sizeof m);
-        if (m.verb == INIT_READY) {
-            b->ready = true;
-            p->ready++;
-            p->failures = 0;
-            return;
-        }
-    }
-    p->failures++;
-    box_unpool(b);
-    box_close(b);
-    box_settle(b);
-    refill_later(n, p->failures >= FAILURES_MAX ? RETRY_S : 0);
-}
-
-static void pool_add(struct native *n, enum plan_template t)
-{
-    const struct sandbox_spec s = {.template = t, .limits = &n->limits};
-    struct pool *p = &n->pools[t];
-    struct box *b;
-    struct err e;
-
-    if (box_new(n, &s, &b, &e) < 0) {
-        log_event(n->log, LOG_WARN, "pool_refill_failed", LOG_STR("error", e.text));
-        refill_later(n, RETRY_S);
-        return;
-    }
-    b->pooled = true;
-    TAILQ_INSERT_TAIL(&p->waiting, b, pool);
-    p->n++;
-    (void)event_assign(&b->ctl, n->loop, b->sandbox.ctl, EV_READ | EV_PERSIST, on_pooled, b);
-    (void)event_add(&b->ctl, NULL);
-}
-
-static void on_refill(evutil_socket_t fd, short what, void *user)
-{
-    struct native *n = user;
-
-    (void)fd, (void)what;
-    for (unsigned t = 0; t < TEMPLATE_COUNT && n->sock >= 0; t++) {
-        struct pool *p = &n->pools[t];
-        unsigned want = p->failures >= FAILURES_MAX ? 1 : p->target;
-
-        if (n->templates & BIT(t))
-            for (unsigned have = p->n; have < want; have++)
-                pool_add(n, (enum plan_template)t);
-    }
-}
-
-static bool fits_pool(const struct native *n, const struct sandbox_spec *s)
-{
-    const struct limits *a = s->limits, *b = &n->limits;
-
-    return !s->workspace && !s->persistent && a->memory_max == b->memory_max &&
-           a->workspace_max == b->workspace_max && a->workspace_files == b->workspace_files &&
-           a->tmp_max == b->tmp_max && a->pids_max == b->pids_max;
-}
-
-/* The first that is ready, else the one that has been waiting longest. */
-static struct box *pool_take(struct native *n, const struct sandbox_spec *s)
-{
-    struct pool *p = &n->pools[s->template];
-    struct box *b = NULL;
-
-    if (!fits_pool(n, s))
-        return NULL;
-    TAILQ_FOREACH(b, &p->waiting, pool)
-    if (b->ready)
-        break;
-    if (!b)
-        b = TAILQ_FIRST(&p->waiting);
-    if (b)
-        box_unpool(b);
-    return b;
-}
 
 /* ---- the port ---- */
 
@@ -318,7 +23,7 @@ static int take(struct jail *j, const struct sandbox_spec *s, struct sandbox *re
 
     if (n->sock < 0)
         return err_set(e, ERR_HOST, "the launcher is gone");
-    if (!(n->templates & BIT(want.template)) || n->pools[want.template].failures >= FAILURES_MAX)
+    if (!pool_can_warm(n, want.template))
         want.template = TEMPLATE_EXEC; /* slower, the same otherwise: the plan has an argv */
     b = pool_take(n, &want);
     if (b)
@@ -364,7 +69,7 @@ static void release(struct jail *j, struct sandbox *s)
     *s = SANDBOX_NONE;
     b->sandbox.ctl = b->sandbox.job = b->sandbox.in = b->sandbox.out = b->sandbox.err = -1;
     b->taken = false;
-    refill_later(native_of(j), 0);
+    pool_refill_later(native_of(j), 0);
     box_settle(b);
 }
 
@@ -395,100 +100,6 @@ static void state(const struct jail *j, struct jail_pool_state *ret)
     }
 }
 
-/* ---- what the launcher tells ---- */
-
-static void on_started(struct native *n, const struct launch_msg *m, int *fds, size_t fds_n)
-{
-    struct box *b = box_find(n, m->id);
-    struct usage_files *u = &n->slots[m->slot % SLOTS_KNOWN];
-
-    if (fds_n == LAUNCH_FDS_STARTED)
-        usage_files_set(u, fds, (m->flags & LAUNCH_CGROUP2) != 0);
-    else
-        fd_close_all(fds, fds_n);
-    if (!b)
-        return;
-    b->slot = m->slot;
-    b->started = true;
-    usage_mark(u, &b->base);
-}
-
-static void on_over(struct native *n, const struct launch_msg *m)
-{
-    struct box *b = box_find(n, m->id);
-
-    if (m->flags & LAUNCH_RETIRED)
-        usage_files_close(&n->slots[m->slot % SLOTS_KNOWN]);
-    if (!b)
-        return;
-    if (m->verb == LAUNCH_FAILED) {
-        size_t len = strnlen(m->err.text, sizeof b->failure - 1);
-
-        memcpy(b->failure, m->err.text, len);
-        b->failure[len] = '\0';
-        log_event(n->log, LOG_ERROR, "sandbox_failed", LOG_STR("error", b->failure));
-    }
-    b->over = true;
-    box_settle(b);
-}
-
-/* The launcher died and another one took over; every sandbox died with it. */
-static void on_restart(struct native *n)
-{
-    log_event(n->log, LOG_ERROR, "launcher_restarted", LOG_INT("sandboxes_lost", n->alive));
-    for (size_t i = 0; i < BUCKETS; i++)
-        for (struct box *b = TAILQ_FIRST(&n->by_id[i]), *next; b; b = next) {
-            next = TAILQ_NEXT(b, bucket);
-            (void)snprintf(b->failure, sizeof b->failure, "the launcher was restarted");
-            b->over = true;
-            b->started = false;
-            if (b->pooled)
-                box_free(b);
-            else
-                box_settle(b);
-        }
-    for (size_t i = 0; i < SLOTS_KNOWN; i++)
-        usage_files_close(&n->slots[i]);
-    refill_later(n, 0);
-}
-
-static void on_lost(struct native *n)
-{
-    log_event(n->log, LOG_ERROR, "launcher_lost",
-              LOG_STR("error", "the launcher closed its socket"));
-    (void)event_del(&n->readable);
-    outbox_close(&n->outbox);
-    fd_close_all(&n->sock, 1);
-    if (n->jail.lost)
-        n->jail.lost(n->jail.lost_user);
-}
-
-static void on_launcher(evutil_socket_t fd, short what, void *user)
-{
-    struct native *n = user;
-    int fds[LAUNCH_FDS_STARTED];
-    struct launch_msg m;
-    size_t fds_n;
-    int r;
-
-    (void)what;
-    while ((r = launch_receive(fd, &m, fds, &fds_n)) > 0 || r == -EPROTO) {
-        if (r == -EPROTO) /* a STARTED without its usage files: only numbers are missing */
-            continue;
-        if (m.verb == LAUNCH_STARTED) {
-            on_started(n, &m, fds, fds_n);
-            continue;
-        }
-        fd_close_all(fds, fds_n);
-        if (m.verb == LAUNCH_HELLO)
-            on_restart(n);
-        else
-            on_over(n, &m);
-    }
-    if (r != -EAGAIN)
-        on_lost(n);
-}
-
 /* ---- opening ---- */
 
 /* One sandbox, made and thrown away: traits are promised only after they have been built. */
@@ -516,7 +127,7 @@ static int try_one(struct native *n, struct err *e)
     }
     if (m.verb == INIT_FAILED)
         return err_set(e, ERR_HOST, "a sandbox failed at: %s", bytes + sizeof m);
-    on_launcher(n->sock, EV_READ, n); /* the keeper's words, if it had any */
+    launcher_on_readable(n->sock, EV_READ, n); /* the keeper's words, if it had any */
     return err_set(e, ERR_HOST, "a sandbox could not be made: %s", b->failure);
 }
 
@@ -562,6 +173,7 @@ static void configure(struct native *n, const struct config *c)
         .pids_max = (uint32_t)c->pids_max,
     };
     n->pools[TEMPLATE_EXEC].target = (unsigned)c->pool_exec;
+    n->pools[TEMPLATE_EXEC].proven = true;
     n->pools[TEMPLATE_PYTHON].target = (unsigned)c->pool_python;
     n->pools[TEMPLATE_NODE].target = (unsigned)c->pool_node;
 }
@@ -596,6 +208,8 @@ static int start(struct native *n, const struct config *c, struct err *e)
     outbox_open(&n->outbox, n->loop, n->sock);
     n->jail.traits = hello.traits;
     n->templates = hello.templates;
+    if (!c->node_zygote)
+        n->templates &= ~BIT(TEMPLATE_NODE);
     n->watch_memory = !(hello.traits & JAIL_MEMORY);
     return try_one(n, e);
 }
@@ -619,14 +233,14 @@ int jail_native_open(const struct config *c, struct event_base *loop, const stru
     for (size_t t = 0; t < TEMPLATE_COUNT; t++)
         TAILQ_INIT(&n->pools[t].waiting);
     configure(n, c);
-    (void)evtimer_assign(&n->refill, loop, on_refill, n);
+    (void)evtimer_assign(&n->refill, loop, pool_on_refill, n);
     if (start(n, c, e) < 0) {
         close_jail(&n->jail);
         return -1;
     }
-    (void)event_assign(&n->readable, loop, n->sock, EV_READ | EV_PERSIST, on_launcher, n);
+    (void)event_assign(&n->readable, loop, n->sock, EV_READ | EV_PERSIST, launcher_on_readable, n);
     (void)event_add(&n->readable, NULL);
-    refill_later(n, 0);
+    pool_refill_later(n, 0);
     *ret = &n->jail;
     return 0;
 }

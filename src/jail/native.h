@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The native jail: sandboxes from our launcher, some of them warm.
+ *
+ * A box is one sandbox as the daemon sees it. It is asked for with PREPARE and
+ * usable at once, because a job may be written before anybody reads it; the
+ * launcher's STARTED, FAILED and DEAD arrive later.
+ *
+ *      make ──▶ PREPARING ──READY──▶ pooled ──take──▶ taken ──release──▶ released
+ *                  └────────────────take────────────────▲                  │
+ *      freed when released and the launcher has said DEAD or FAILED ◀──────┘
+ *
+ * A pooled box waits with its ends open; a taken one belongs to the caller. No
+ * box is ever taken twice.
+ *
+ *   jail_native.c     the port, opening and closing
+ *   native_box.c      one sandbox: its ends and its end
+ *   native_pool.c     warm ones, made ahead
+ *   native_launcher.c what the launcher tells
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <sys/queue.h>
+
+#include "core/config.h"
+#include "core/port_jail.h"
+#include "jail/outbox.h"
+#include "jail/usage.h"
+
+struct log;
+
+enum {
+    BUCKETS = 256,
+    SLOTS_KNOWN = 4096, /* usage files of slots, by index modulo this */
+    PROBE_MS = 15000,
+    FAILURE_MAX = 256,
+    FAILURES_MAX = 16, /* of a template in a row, without a success: no more warming for a while */
+    RETRY_S = 5,
+};
+
+struct box {
+    TAILQ_ENTRY(box) bucket, pool;
+    struct native *jail;             /* borrowed */
+    struct sandbox sandbox;          /* descriptors are ours while pooled */
+    struct event ctl;                /* while pooled */
+    bool pooled, ready, taken, over; /* over: the launcher has nothing more to say */
+    uint32_t slot;
+    bool started;
+    struct usage_base base;
+    char failure[FAILURE_MAX];
+};
+TAILQ_HEAD(boxes, box);
+
+struct pool {
+    struct boxes waiting; /* in the order they were asked for */
+    unsigned target, n, ready;
+    unsigned failures; /* in a row */
+    bool proven;       /* one was ready: until then a template is only tried */
+};
+
+struct native {
+    struct jail jail;
+    struct event_base *loop; /* borrowed */
+    const struct log *log;   /* borrowed */
+    struct limits limits;    /* of pooled boxes */
+    int sock;
+    struct outbox outbox;
+    pid_t guard;
+    struct event readable, refill;
+    uint32_t templates; /* which can be warmed */
+    uint64_t next_id;
+    unsigned alive;
+    bool watch_memory;
+    struct boxes by_id[BUCKETS];
+    struct pool pools[TEMPLATE_COUNT];
+    struct usage_files slots[SLOTS_KNOWN];
+};
+
+static inline struct native *native_of(struct jail *j)
+{
+    return (struct native *)j;
+}
+
+/* ---- native_box.c ---- */
+
+/* Asks the launcher for one. */
+must_check int box_new(struct native *n, const struct sandbox_spec *s, struct box **ret,
+                       struct err *e);
+struct box *box_find(struct native *n, uint64_t id);
+void box_close(struct box *b); /* its ends: whatever lives inside dies */
+void box_unpool(struct box *b);
+void box_free(struct box *b);
+/* Frees it when both sides are through with it. */
+void box_settle(struct box *b);
+
+/* ---- native_pool.c ---- */
+
+void pool_refill_later(struct native *n, int seconds);
+/* An event callback; user is the struct native. */
+void pool_on_refill(evutil_socket_t fd, short what, void *user);
+/* One that fits and has been waiting, or NULL. */
+struct box *pool_take(struct native *n, const struct sandbox_spec *s);
+bool pool_can_warm(const struct native *n, enum plan_template t);
+
+/* ---- native_launcher.c ---- */
+
+/* Reads everything the launcher has said. An event callback; user is the struct native. */
+void launcher_on_readable(evutil_socket_t fd, short what, void *user);

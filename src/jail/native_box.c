@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "jail/native.h"
+
+static struct boxes *bucket(struct native *n, uint64_t id)
+{
+    return &n->by_id[id % BUCKETS];
+}
+
+struct box *box_find(struct native *n, uint64_t id)
+{
+    struct box *b;
+
+    TAILQ_FOREACH(b, bucket(n, id), bucket)
+    if (b->sandbox.id == id)
+        return b;
+    return NULL;
+}
+
+void box_close(struct box *b)
+{
+    int *fds[] = {&b->sandbox.ctl, &b->sandbox.job, &b->sandbox.in, &b->sandbox.out,
+                  &b->sandbox.err};
+
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        fd_close_all(fds[i], 1);
+}
+
+void box_unpool(struct box *b)
+{
+    struct pool *p = &b->jail->pools[b->sandbox.template];
+
+    if (!b->pooled)
+        return;
+    TAILQ_REMOVE(&p->waiting, b, pool);
+    p->n--;
+    p->ready -= b->ready;
+    b->pooled = false;
+    (void)event_del(&b->ctl);
+}
+
+void box_free(struct box *b)
+{
+    box_unpool(b);
+    box_close(b);
+    TAILQ_REMOVE(bucket(b->jail, b->sandbox.id), b, bucket);
+    b->jail->alive--;
+    free(b);
+}
+
+void box_settle(struct box *b)
+{
+    if (b->over && !b->taken && !b->pooled)
+        box_free(b);
+}
+
+/* The five pairs of ends. Ours are non-blocking. */
+static int make_ends(struct sandbox *s, int theirs[LAUNCH_FDS_PREPARE])
+{
+    int *ours[LAUNCH_FDS_PREPARE] = {&s->ctl, &s->job, &s->in, &s->out, &s->err};
+    int r = 0;
+
+    for (size_t i = 0; i < LAUNCH_FDS_PREPARE && r == 0; i++) {
+        int pair[2];
+
+        r = i == 0   ? fd_socketpair(SOCK_SEQPACKET, pair)
+            : i == 1 ? fd_socketpair(SOCK_STREAM, pair)
+                     : fd_pipe(pair);
+        if (r < 0)
+            break;
+        *ours[i] = pair[i == 2 ? 1 : 0]; /* standard input flows the other way */
+        theirs[i] = pair[i == 2 ? 0 : 1];
+        r = fd_nonblock(*ours[i], true);
+    }
+    return r;
+}
+
+static void fill(const struct native *n, const struct sandbox_spec *s, struct launch_msg *m)
+{
+    m->verb = LAUNCH_PREPARE;
+    m->template = s->template;
+    m->memory_max = s->limits->memory_max;
+    m->workspace_max = s->limits->workspace_max;
+    m->workspace_files = s->limits->workspace_files;
+    m->tmp_max = s->limits->tmp_max;
+    m->pids_max = s->limits->pids_max;
+    m->flags = n->watch_memory ? LAUNCH_WATCH_MEMORY : 0;
+    m->flags |= s->persistent ? LAUNCH_PERSISTENT : 0;
+}
+
+int box_new(struct native *n, const struct sandbox_spec *s, struct box **ret, struct err *e)
+{
+    int theirs[LAUNCH_FDS_PREPARE] = {-1, -1, -1, -1, -1};
+    struct launch_msg m = {0};
+    struct box *b = calloc(1, sizeof *b);
+    int r;
+
+    if (!b)
+        return err_set(e, ERR_HOST, "out of memory");
+    b->jail = n;
+    b->sandbox = SANDBOX_NONE;
+    b->sandbox.id = m.id = ++n->next_id;
+    b->sandbox.template = s->template;
+    b->sandbox.adapter = b;
+    fill(n, s, &m);
+    r = s->workspace && strlen(s->workspace) >= sizeof m.workspace ? -ENAMETOOLONG
+                                                                   : make_ends(&b->sandbox, theirs);
+    if (r == 0 && s->workspace)
+        memcpy(m.workspace, s->workspace, strlen(s->workspace));
+    if (r == 0)
+        r = outbox_send(&n->outbox, &m, theirs, LAUNCH_FDS_PREPARE);
+    else
+        fd_close_all(theirs, LAUNCH_FDS_PREPARE);
+    if (r < 0) {
+        box_close(b);
+        free(b);
+        (void)err_sys(e, r, "ask the launcher for a sandbox");
+        e->kind = r == -EMFILE || r == -ENFILE ? ERR_BUSY : ERR_HOST;
+        return -1;
+    }
+    TAILQ_INSERT_TAIL(bucket(n, m.id), b, bucket);
+    n->alive++;
+    *ret = b;
+    return 0;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "jail/native.h"
+
+void pool_refill_later(struct native *n, int seconds)
+{
+    const struct timeval t = {.tv_sec = seconds};
+
+    if (!event_pending(&n->refill, EV_TIMEOUT, NULL))
+        (void)event_add(&n->refill, &t);
+}
+
+/* A pooled box spoke: it is ready, or it failed, or it is gone. */
+static void on_pooled(evutil_socket_t fd, short what, void *user)
+{
+    char bytes[sizeof(struct init_msg) + FAILURE_MAX];
+    struct box *b = user;
+    struct native *n = b->jail;
+    struct pool *p = &n->pools[b->sandbox.template];
+    ssize_t got = fd_recv(fd, bytes, sizeof bytes, NULL, NULL);
+    struct init_msg m;
+
+    (void)what;
+    if (got == -EAGAIN)
+        return;
+    if (got >= (ssize_t)sizeof m) {
+        memcpy(&m, bytes, sizeof m);
+        if (m.verb == INIT_READY) {
+            b->ready = true;
+            p->ready++;
+            p->failures = 0;
+            p->proven = true;
+            return;
+        }
+    }
+    p->failures++;
+    box_unpool(b);
+    box_close(b);
+    box_settle(b);
+    pool_refill_later(n, p->failures >= FAILURES_MAX ? RETRY_S : 0);
+}
+
+static void pool_add(struct native *n, enum plan_template t)
+{
+    const struct sandbox_spec s = {.template = t, .limits = &n->limits};
+    struct pool *p = &n->pools[t];
+    struct box *b;
+    struct err e;
+
+    if (box_new(n, &s, &b, &e) < 0) {
+        log_event(n->log, LOG_WARN, "pool_refill_failed", LOG_STR("error", e.text));
+        pool_refill_later(n, RETRY_S);
+        return;
+    }
+    b->pooled = true;
+    TAILQ_INSERT_TAIL(&p->waiting, b, pool);
+    p->n++;
+    (void)event_assign(&b->ctl, n->loop, b->sandbox.ctl, EV_READ | EV_PERSIST, on_pooled, b);
+    (void)event_add(&b->ctl, NULL);
+}
+
+static unsigned pool_want(const struct pool *p)
+{
+    if (p->failures >= FAILURES_MAX || (!p->proven && p->target == 0))
+        return 1;
+    return p->target;
+}
+
+void pool_on_refill(evutil_socket_t fd, short what, void *user)
+{
+    struct native *n = user;
+
+    (void)fd, (void)what;
+    for (unsigned t = 0; t < TEMPLATE_COUNT && n->sock >= 0; t++) {
+        struct pool *p = &n->pools[t];
+        unsigned want = pool_want(p);
+
+        if (n->templates & BIT(t))
+            for (unsigned have = p->n; have < want; have++)
+                pool_add(n, (enum plan_template)t);
+    }
+}
+
+static bool fits_pool(const struct native *n, const struct sandbox_spec *s)
+{
+    const struct limits *a = s->limits, *b = &n->limits;
+
+    return !s->workspace && !s->persistent && a->memory_max == b->memory_max &&
+           a->workspace_max == b->workspace_max && a->workspace_files == b->workspace_files &&
+           a->tmp_max == b->tmp_max && a->pids_max == b->pids_max;
+}
+
+/* The first that is ready, else the one that has been waiting longest. */
+struct box *pool_take(struct native *n, const struct sandbox_spec *s)
+{
+    struct pool *p = &n->pools[s->template];
+    struct box *b = NULL;
+
+    if (!fits_pool(n, s))
+        return NULL;
+    TAILQ_FOREACH(b, &p->waiting, pool)
+    if (b->ready)
+        break;
+    if (!b)
+        b = TAILQ_FIRST(&p->waiting);
+    if (b)
+        box_unpool(b);
+    return b;
+}
+
+/* Nobody waits for a zygote that is still starting, or that fails. */
+bool pool_can_warm(const struct native *n, enum plan_template t)
+{
+    const struct pool *p = &n->pools[t];
+
+    return (n->templates & BIT(t)) && p->proven && p->failures < FAILURES_MAX;
+}
