@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A plan says completely what must run: argv, environment, directory, files,
  * limits, streams. It says nothing of containment; that is the jail's business.
@@ -5,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,4 +43,7 @@ struct plan {
     struct bytes input;  /* standard input; then end of file */
     struct limits limits;
     const char *workspace; /* NULL: a fresh one; else the name of a kept workspace */
+    const char *dirs; /* "app/data": directories at the top that are to be writable beside
+                         /workspace; the scan then names files from the top. NULL: none */
+    bool scan_all; /* look at the workspace afterwards however it ended, hidden files included */
 };

@@ -54,6 +54,7 @@ struct sandbox_spec {
     const struct limits *limits;
     const char *workspace; /* NULL: a fresh tmpfs; else the name of a kept workspace */
     bool persistent;       /* no first process; workers on request (launch/wire.h) */
+    const char *dirs;      /* plan.h; NULL: none */
 };
 
 /* Can this host do it, and with which traits? Says why not. Never falls back to something weaker.

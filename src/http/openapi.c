@@ -229,7 +229,7 @@ static void write_operation(struct jw *w, const struct route *r)
     char method[16];
     size_t n = 0;
 
-    for (; r->method[n] && n < sizeof method - 1; n++)
+    for (; n < sizeof method - 1 && r->method[n]; n++)
         method[n] = (char)tolower((unsigned char)r->method[n]);
     method[n] = '\0';
     jw_key(w, method);

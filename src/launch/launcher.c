@@ -51,8 +51,8 @@ static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, c
     if (cgroup_slot_limit(&l->slots.cgroups, &s->cgroup, m->memory_max, m->pids_max, e) < 0)
         return -1;
     m->workspace_uid = 0;
-    if (m->workspace[0] && kept_open(&l->kept, m->workspace, sizeof m->workspace, l->slots.rootless,
-                                     &tree, &m->workspace_uid, e) < 0)
+    if (m->workspace[0] &&
+        kept_open(&l->kept, m->workspace, sizeof m->workspace, &tree, &m->workspace_uid, e) < 0)
         return -1;
     memcpy(with, fds, sizeof with[0] * LAUNCH_FDS_PREPARE);
     with[LAUNCH_FDS_PREPARE] = tree;
@@ -222,9 +222,9 @@ static void on_daemon(struct launcher *l)
 static void loop(struct launcher *l)
 {
     static const short in = POLLIN;
-    bool graves = false;
 
     for (;;) {
+        bool graves = slots_bury(&l->slots); /* whoever closed a slot did so further down */
         struct pollfd p[SLOTS_MAX + 1];
         size_t n = l->slots.n;
 
@@ -236,7 +236,6 @@ static void loop(struct launcher *l)
             exit(EXIT_FAILURE);
         while (waitpid(-1, NULL, WNOHANG) > 0) /* keepers, zygotes, orphans */
             ;
-        graves = slots_bury(&l->slots);
         for (size_t i = 0; i < n; i++)
             if (p[i + 1].revents && l->slots.slot[i].open)
                 on_keeper(l, &l->slots.slot[i]);
@@ -269,8 +268,10 @@ static int prepare(struct launcher *l, struct err *e)
         return err_sys(e, -errno, "own /proc");
     if (filters_build(&l->slots.filters, e) < 0)
         return -1;
-    if (root_template(l->slots.rootless, &l->slots.mntns, e) < 0)
+    if (root_template(l->slots.rootless, l->programs, &l->slots.mntns, e) < 0)
         return -1;
+    closep(&l->programs); /* no sandbox descends from a process that holds it */
+    l->programs = -1;
     l->slots.zygotes.mntns = l->slots.mntns;
     kept_enter(&l->kept);
     return 0;

@@ -47,7 +47,8 @@ static struct keeper keeper_of(const struct slots *all, const struct slot *s, in
         .slot = s->index,
         .rootless = all->rootless,
         .netns_fresh = all->netns_fresh,
-        .uid_first = all->uid_base + (s->index % SLOTS_MAX) * UIDS_PER_SLOT,
+        /* by place, not by index: two that live at the same time must never share one */
+        .uid_first = all->uid_base + (uid_t)(s - all->slot) * UIDS_PER_SLOT,
         .sock = sock,
         .mntns = all->mntns,
         .filters = &all->filters,

@@ -350,8 +350,8 @@ def test_descriptors_cannot_be_reopened_as_the_hosts_files(daemon):
 
 
 def test_the_environment_of_the_daemon_is_nowhere(daemon):
-    text = daemon.printed("""
-        cd /proc; cat [0-9]*/environ [0-9]*/cmdline [0-9]*/task/*/environ 2>/dev/null | tr '\\0' '\\n'; env; true""")
+    text = daemon.printed("""cd /proc
+        cat [0-9]*/environ [0-9]*/cmdline [0-9]*/task/*/environ 2>/dev/null | tr '\\0' '\\n'; env; true""")
     for word in (daemon.secret, harness.CANARY, "SANDBOX_SECRET", "STATE_DIR", str(daemon.directory)):
         assert word not in text
 

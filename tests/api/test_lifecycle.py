@@ -183,6 +183,19 @@ def test_without_its_guard_the_daemon_answers_and_ends(make_daemon):
     harness.wait_until(lambda: not harness.traces_of(mark), "its sandboxes died with it")
 
 
+def test_without_its_guard_the_daemon_ends(make_daemon):
+    """Only the guard could start a launcher again; whoever supervises the daemon starts it anew."""
+    daemon = make_daemon()
+    run, mark = started(daemon)
+    tree = daemon.tree()
+    os.kill(daemon.guard(), signal.SIGKILL)
+    body = run.receive().json()
+    assert body["status"] == "error" and body["exit_code"] == -1
+    assert daemon.wait() == 1
+    harness.wait_until(lambda: not harness.traces_of(mark), "the program is dead")
+    harness.wait_until(lambda: not [p for p in tree if harness.is_alive(p)], "all helpers are dead")
+
+
 def test_a_killed_init_is_an_error_of_its_run_only(daemon):
     mark = harness.marker()
     run = daemon.start("echo partial; " + harness.spawn_marked(mark), "shell")

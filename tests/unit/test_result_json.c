@@ -97,8 +97,8 @@ static void a_success_has_every_field_in_order(void **state)
         "\"artifacts\":[]",
         "\"artifact_metadata\":[]",
         "\"termination\":{\"reason\":\"exit\"}",
-        "\"isolation\":{\"jail\":\"fake\",\"template\":\"python\",\"warm\":true,\"traits\":"
-        "[\"filesystem\",\"pid\"]}",
+        ("\"isolation\":{\"jail\":\"fake\",\"template\":\"python\",\"warm\":true,\"traits\":"
+         "[\"filesystem\",\"pid\"]}"),
         "\"timings\":{\"queue_ms\":1",
         "\"start_ms\":2",
         "\"run_ms\":1500",

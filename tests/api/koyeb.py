@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""The wire of the sandbox family, as its SDKs speak it."""
+import http.client
+import json
+
+DEADLINE = 30.0
+
+
+class Sandbox:
+    """One persistent sandbox behind a daemon; `at` is what stands before the verbs."""
+
+    def __init__(self, daemon, at=""):
+        self.daemon, self.at = daemon, at
+
+    def post(self, verb, body=None, **kw):
+        return self.daemon.request("POST", f"{self.at}/{verb}", json=body, **kw)
+
+    def get(self, verb, **kw):
+        return self.daemon.request("GET", f"{self.at}/{verb}", **kw)
+
+    def run(self, cmd, **fields):
+        response = self.post("run", {"cmd": cmd, **fields})
+        assert response.status == 200, response
+        return response.json()
+
+    def sh(self, cmd, **fields):
+        """stdout of a command that must succeed."""
+        result = self.run(cmd, **fields)
+        assert result["code"] == 0, result
+        return result["stdout"]
+
+    def call(self, verb, **body):
+        response = self.post(verb, body)
+        assert response.status == 200, response
+        assert response.headers["Content-Type"] == "application/json"
+        return response.json()
+
+    def start(self, cmd, **fields):
+        response = self.post("start_process", {"cmd": cmd, **fields})
+        assert response.status == 201, response
+        return response.json()
+
+    def processes(self):
+        return self.get("list_processes").json()["processes"]
+
+    def process(self, ident):
+        return next(p for p in self.processes() if p["id"] == ident)
+
+    def stream(self, verb, body):
+        return Events(self.daemon, "POST", f"{self.at}/{verb}", body)
+
+    def logs(self, ident, **headers):
+        return Events(self.daemon, "GET", f"{self.at}/process_logs_streaming?id={ident}", None, headers)
+
+
+class Events:
+    """A stream of server-sent events; iterates over (event, data, id)."""
+
+    def __init__(self, daemon, method, path, body, headers=None):
+        self.http = http.client.HTTPConnection(daemon.host, daemon.port, timeout=DEADLINE)
+        data = None if body is None else json.dumps(body).encode()
+        head = {"Authorization": "Bearer " + daemon.secret, **(headers or {})}
+        self.http.request(method, path, body=data, headers=head)
+        self.response = self.http.getresponse()
+
+    def blocks(self):
+        """The raw text of each event."""
+        block = b""
+        for line in self.response:
+            block += line
+            if line == b"\n":
+                yield block
+                block = b""
+        assert block == b"", block
+
+    def __iter__(self):
+        for block in self.blocks():
+            fields = dict(line.split(b": ", 1) for line in block.strip(b"\n").split(b"\n"))
+            yield (fields[b"event"].decode(), json.loads(fields[b"data"]),
+                   fields.get(b"id", b"").decode() or None)
+
+    def close(self):
+        self.http.close()
+        self.response.close()
