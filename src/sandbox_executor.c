@@ -13,8 +13,11 @@
 
 #include "app/app.h"
 #include "app/boot.h"
+#include "app/customer.h"
+#include "app/expose.h"
 #include "app/lifecycle.h"
 #include "app/report.h"
+#include "app/sandboxes.h"
 #include "app/selftest.h"
 #include "app/survey.h"
 #include "base/clock.h"
@@ -43,18 +46,23 @@ struct daemon {
     struct http_server *http;          /* owned */
     struct event *stops[STOP_SIGNALS]; /* owned */
     struct lifecycle *life;            /* owned */
+    struct customer *customer;         /* owned; NULL: there is no command of the operator */
+    int customer_status;               /* once it has ended by itself */
     char made_secret[BOOT_SECRET_MAX]; /* "": the operator has his own */
     int signal;                        /* that asked us to end */
-    bool ending;
+    bool ending, ended;
 };
 
 /* ---- ending ---- */
 
+/* The operator's command is given its own time. */
 static void on_ended(void *user)
 {
     struct daemon *d = user;
 
-    (void)event_base_loopbreak(d->app.base);
+    d->ended = true;
+    if (!customer_is_running(d->customer))
+        (void)event_base_loopbreak(d->app.base);
 }
 
 static void on_http_drained(void *user)
@@ -74,6 +82,19 @@ static void end(struct daemon *d, int exit_code)
     http_server_drain(d->http, (uint32_t)grace_ms + LIFECYCLE_REQUESTS_MS, on_http_drained, d);
 }
 
+/* Its end is ours. */
+static void on_customer_ended(void *user, int status)
+{
+    struct daemon *d = user;
+
+    log_event(&d->app.log, LOG_INFO, "command_ended", LOG_INT("status", status));
+    d->customer_status = status;
+    if (d->ended)
+        (void)event_base_loopbreak(d->app.base);
+    else if (!d->ending)
+        end(d, status);
+}
+
 /* Without a jail nothing can be served: whoever supervises us starts another one. */
 static void on_jail_lost(void *user)
 {
@@ -90,9 +111,13 @@ static void on_signal(evutil_socket_t number, short what, void *user)
     (void)what;
     log_event(&d->app.log, LOG_INFO, "stopping", LOG_INT("signal", number),
               LOG_INT("active_executions", (int64_t)d->app.registry.active_n));
+    if (d->signal != 0 && d->customer)
+        customer_kill(d->customer);
     if (d->signal != 0) /* asked twice: now. The launcher cleans up behind us */
         _exit(EXIT_SIGNAL + d->signal);
     d->signal = (int)number;
+    if (d->customer)
+        customer_signal(d->customer, d->signal);
     if (!d->ending)
         end(d, EXIT_SIGNAL + d->signal);
 }
@@ -231,7 +256,18 @@ static int inside_open(struct daemon *d, struct err *e)
     if (events_open(d, e) < 0 || workers_open(a, e) < 0 ||
         store_open(a->config.state_dir, a->work, &a->store, e) < 0 || report_open(a, e) < 0)
         return -1;
-    return app_init(a, e);
+    return app_init(a, e) < 0 ? -1 : sandboxes_open(a, &a->sandboxes, e);
+}
+
+/* A port that nobody asked for may be taken; one that was asked for must be had. */
+static int proxy_start(struct app *a, struct err *e)
+{
+    if (expose_open(a, &a->expose, e) == 0)
+        return 0;
+    if (a->config.origin[OPTION_proxy_port] != CONFIG_DEFAULT)
+        return -1;
+    log_event(&a->log, LOG_WARN, "no_proxy", LOG_STR("error", e->text));
+    return 0;
 }
 
 static int start(struct daemon *d, struct err *e)
@@ -241,6 +277,8 @@ static int start(struct daemon *d, struct err *e)
     if (strcmp(c->auth_mode, "pool") == 0 && c->secret[0])
         return err_set(e, ERR_CALLER,
                        "SANDBOX_AUTH_MODE=pool and SANDBOX_SECRET exclude each other");
+    if (c->command_n > 0 && customer_prepare(c->command, &d->customer, e) < 0)
+        return -1;
     boot_raise_files();
     boot_host(c);
     if (boot_identity(c, &d->who, e) < 0 || boot_state_dir(c, &d->who, e) < 0 ||
@@ -252,7 +290,9 @@ static int start(struct daemon *d, struct err *e)
         return -1;
     if (inside_open(d, e) < 0 || (!d->auth && secret_open(d, e) < 0))
         return -1;
-    return http_open(d, e);
+    if (http_open(d, e) < 0 || proxy_start(&d->app, e) < 0)
+        return -1;
+    return d->customer ? customer_start(d->customer, d->app.base, on_customer_ended, d, e) : 0;
 }
 
 static void banner(const struct daemon *d)
@@ -284,6 +324,8 @@ static void stop(struct daemon *d)
 
     http_server_free(d->http);
     a->http = NULL;
+    sandboxes_close(a->sandboxes);
+    expose_close(a->expose);
     work_pool_close(a->work); /* delivers what was under way */
     app_done(a);
     report_close(a);
@@ -296,12 +338,21 @@ static void stop(struct daemon *d)
             event_free(d->stops[i]);
     }
     lifecycle_close(d->life);
+    customer_free(d->customer);
     if (a->base)
         event_base_free(a->base);
     explicit_bzero(d->made_secret, sizeof d->made_secret);
 }
 
 /* ---- modes ---- */
+
+/* With a command of the operator: its own status, or success when we were asked to end. */
+static int exit_status(const struct daemon *d)
+{
+    if (d->customer)
+        return d->signal != 0 ? EXIT_SUCCESS : d->customer_status;
+    return d->signal != 0 ? EXIT_SIGNAL + d->signal : EXIT_FAILURE;
+}
 
 static int serve(struct daemon *d)
 {
@@ -315,13 +366,14 @@ static int serve(struct daemon *d)
     }
     log_event(&a->log, LOG_INFO, "listening", LOG_STR("host", a->config.host),
               LOG_INT("port", http_server_port(d->http)), LOG_STR("version", SBX_VERSION),
+              LOG_INT("proxy_port", a->expose ? expose_port(a->expose) : 0),
               LOG_STR("jail", a->jail->ops->name));
     banner(d);
     survey_start(a);
     lifecycle_ready(d->life, http_server_port(d->http));
     (void)event_base_dispatch(a->base);
     log_event(&a->log, LOG_INFO, "stopped", LOG_INT("signal", d->signal));
-    return d->signal != 0 ? EXIT_SIGNAL + d->signal : EXIT_FAILURE;
+    return exit_status(d);
 }
 
 static void print_traits(unsigned traits, unsigned required)

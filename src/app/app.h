@@ -8,7 +8,9 @@
 #include <stdint.h>
 
 #include "app/admission.h"
+#include "app/call.h"
 #include "app/execution.h"
+#include "app/inspect.h"
 #include "app/metrics.h"
 #include "app/registry.h"
 #include "base/log.h"
@@ -22,7 +24,10 @@
 
 struct event;
 struct event_base;
+struct expose;
 struct http_server;
+struct sandboxes;
+struct compile_cache;
 struct survey;
 
 enum { APP_VERSION_MAX = 32 }; /* a language's version */
@@ -47,7 +52,12 @@ struct app {
     struct event *expiry;     /* owned: forgets old executions */
     struct admission admission;
     struct registry registry;
+    struct calls calls;
+    struct inspections inspections;
+    struct compile_cache *programs; /* owned: what was compiled for calls */
     struct sessions sessions;
+    struct sandboxes *sandboxes; /* owned by main: persistent ones */
+    struct expose *expose;       /* owned by main: the proxy into the default one, or NULL */
     struct metrics metrics;
     uint64_t started_us;
     bool stopping; /* no new executions */

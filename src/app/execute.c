@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "app/app.h"
+#include "app/compile_cache.h"
 #include "app/survey.h"
 #include "base/random.h"
 
@@ -436,6 +437,7 @@ void app_stop_all(struct app *a, enum end_reason why)
     {
         execution_stop(x, why);
     }
+    calls_stop_all(&a->calls, why);
 }
 
 void app_on_idle(struct app *a, app_idle_fn *fn, void *user)
@@ -475,6 +477,10 @@ int app_init(struct app *a, struct err *e)
     admission_init(&a->admission, c->max_concurrent, c->queue_max);
     a->admission.lane_max = c->session_queue_max;
     registry_init(&a->registry, execution_free);
+    calls_init(&a->calls);
+    inspections_init(&a->inspections);
+    if (compile_cache_open(c->state_dir, &a->programs, e) < 0)
+        return -1;
     a->registry.count_max = c->retain_count;
     a->registry.bytes_max = c->retain_bytes;
     a->registry.age_max_us = c->retain_s * US_PER_S;
@@ -488,6 +494,9 @@ void app_done(struct app *a)
         return; /* never initialised */
     survey_stop(a);
     a->admission.granting = true; /* what is freed now makes room for nobody */
+    calls_done(&a->calls);
+    inspections_done(a);
+    compile_cache_close(take_ptr(&a->programs));
     registry_done(&a->registry);
     event_free(a->expiry);
     a->expiry = NULL;

@@ -26,7 +26,7 @@ enum plan_template {
 };
 
 struct plan_file {
-    const char *path; /* absolute, as seen inside; parents are created */
+    const char *path; /* absolute, as seen inside; parents are created; a directory ends in '/' */
     struct bytes content;
     uint32_t mode;
 };

@@ -22,38 +22,38 @@ enum report_event { REPORT_READY, REPORT_EXITED, REPORT_EVENT_COUNT };
 
 /* For metrics. The first ones only grow. */
 struct report_counts {
-  uint64_t delivered, failed, rejected, lost, expired, unsaved;
-  uint64_t beats, beats_failed;
-  uint64_t waiting, spooled, spooled_bytes; /* now */
+    uint64_t delivered, failed, rejected, lost, expired, unsaved;
+    uint64_t beats, beats_failed;
+    uint64_t waiting, spooled, spooled_bytes; /* now */
 };
 
 struct report_ops {
-  const char *name;
-  /*
-   * The result of an execution; the body is taken (emptied). kept() is called
-   * once, maybe before this returns: from then on the result survives the end
-   * of this process, or it is known, and logged, that it cannot.
-   */
-  void (*result)(struct report *r, const char *execution_id, struct buf *body,
-                 report_fn *kept, void *user);
-  /* One attempt. The body is taken. *slot is set while it is under way; an
-   * older one that is still there is given up. */
-  void (*beat)(struct report *r, const char *execution_id, struct buf *body,
-               struct report_beat **slot);
-  void (*beat_cancel)(struct report *r, struct report_beat **slot);
-  /* READY is tried until it is delivered, EXITED once; done() (may be NULL)
-   * comes afterwards. EXITED ends a READY that is still being tried. */
-  void (*event)(struct report *r, enum report_event what, struct buf *body,
-                report_fn *done, void *user);
-  /* The end is near: quiet() is called, once, when every result has been
-   * delivered or is safe and has had its attempt. */
-  void (*settle)(struct report *r, report_fn *quiet, void *user);
-  /* Time is up: whatever is under way is given up, then quiet() is called. */
-  void (*hurry)(struct report *r);
-  void (*counts)(const struct report *r, struct report_counts *ret);
+    const char *name;
+    /*
+     * The result of an execution; the body is taken (emptied). kept() is called
+     * once, maybe before this returns: from then on the result survives the end
+     * of this process, or it is known, and logged, that it cannot.
+     */
+    void (*result)(struct report *r, const char *execution_id, struct buf *body, report_fn *kept,
+                   void *user);
+    /* One attempt. The body is taken. *slot is set while it is under way; an
+     * older one that is still there is given up. */
+    void (*beat)(struct report *r, const char *execution_id, struct buf *body,
+                 struct report_beat **slot);
+    void (*beat_cancel)(struct report *r, struct report_beat **slot);
+    /* READY is tried until it is delivered, EXITED once; done() (may be NULL)
+     * comes afterwards. EXITED ends a READY that is still being tried. */
+    void (*event)(struct report *r, enum report_event what, struct buf *body, report_fn *done,
+                  void *user);
+    /* The end is near: quiet() is called, once, when every result has been
+     * delivered or is safe and has had its attempt. */
+    void (*settle)(struct report *r, report_fn *quiet, void *user);
+    /* Time is up: whatever is under way is given up, then quiet() is called. */
+    void (*hurry)(struct report *r);
+    void (*counts)(const struct report *r, struct report_counts *ret);
 };
 
 /* Adapters put this first in their own struct. */
 struct report {
-  const struct report_ops *ops;
+    const struct report_ops *ops;
 };

@@ -101,7 +101,7 @@ static const struct shape_field fields[] = {
     {"execution_id", SHAPE_STRING, SHAPE_NULLABLE, AT(execution_id), 0, 0, check_id,
      "name of the execution; made when absent: [A-Za-z0-9._-]{1,128}, not starting with a dot"},
     {"session_id", SHAPE_STRING, SHAPE_NULLABLE, AT(session_id), 0, 0, check_session,
-     "set by a control plane: the answer is PENDING at once, the result can be asked for"},
+     "executions of one session share a kept workspace; the answer is PENDING at once"},
     {"code", SHAPE_STRING, SHAPE_REQUIRED, AT(code), 0, 0, check_code,
      "source text, at most CODE_MAX bytes"},
     {"language", SHAPE_STRING, SHAPE_REQUIRED, AT(language), 0, 0, check_language,

@@ -8,7 +8,50 @@ static uint64_t execute_body_max(const struct app *a)
     return a->config.body_max_execute;
 }
 
+static uint64_t functions_body_max(const struct app *a)
+{
+    return a->config.body_max_functions;
+}
+
+static uint64_t file_body_max(const struct app *a)
+{
+    return a->config.body_max_file;
+}
+
+/* Uploads are bounded by the sandbox they go to. */
+static uint64_t any_size(const struct app *a)
+{
+    (void)a;
+    return UINT64_MAX;
+}
+
 /* clang-format off */
+
+/* The verbs of a persistent sandbox: of the default one at the root and where its SDKs look for it,
+ * of any other below its id. Only four of them insist on a method. */
+#define VERB  (ROUTE_AUTH | ROUTE_BODY | ROUTE_KOYEB | ROUTE_ANY_METHOD)
+#define FIXED (ROUTE_AUTH | ROUTE_BODY | ROUTE_KOYEB)
+#define SANDBOX_VERBS(at) \
+    {"POST", at "/run", api_run, VERB, "sandbox", "run a command and wait for it", NULL}, \
+    {"POST", at "/run_streaming", api_run_streaming, VERB | ROUTE_STREAM, "sandbox", \
+     "run a command, its output as events", NULL}, \
+    {"POST", at "/write_file", api_write_file, VERB, "sandbox", "write a file", file_body_max}, \
+    {"POST", at "/read_file", api_read_file, VERB, "sandbox", "read a file", NULL}, \
+    {"POST", at "/delete_file", api_delete_file, VERB, "sandbox", "remove a file", NULL}, \
+    {"POST", at "/make_dir", api_make_dir, VERB, "sandbox", "make a directory and its parents", NULL}, \
+    {"POST", at "/delete_dir", api_delete_dir, VERB, "sandbox", "remove a tree", NULL}, \
+    {"POST", at "/list_dir", api_list_dir, VERB, "sandbox", "names in a directory", NULL}, \
+    {"POST", at "/bind_port", api_bind_port, VERB, "sandbox", "lead the proxy to a port inside", NULL}, \
+    {"POST", at "/unbind_port", api_unbind_port, VERB, "sandbox", "lead it nowhere", NULL}, \
+    {"POST", at "/start_process", api_start_process, FIXED, "sandbox", \
+     "start a background process", NULL}, \
+    {"GET", at "/list_processes", api_list_processes, FIXED, "sandbox", \
+     "background processes and their states", NULL}, \
+    {"POST", at "/kill_process", api_kill_process, FIXED, "sandbox", \
+     "kill a background process and all it started", NULL}, \
+    {"GET", at "/process_logs_streaming", api_process_logs, FIXED | ROUTE_STREAM | ROUTE_FOLLOW, \
+     "sandbox", "output of a background process as events", NULL}
+
 const struct route routes[] = {
     {"GET",    "/",                  api_root,         0,          "meta", "what this is",                        NULL},
     {"GET",    "/health",            api_health,       ROUTE_HEAD, "meta", "can work be accepted",                NULL},
@@ -25,11 +68,34 @@ const struct route routes[] = {
      "end an execution early, or forget a finished one", NULL},
     {"GET",    "/v1/executions/*/artifacts/**", api_artifact, ROUTE_AUTH | ROUTE_HEAD, "executions",
      "a file that an execution left behind", NULL},
+    {"POST",   "/v1/functions/call", api_function_call, ROUTE_AUTH | ROUTE_BODY, "functions",
+     "call one function of a piece of code in a fresh sandbox", functions_body_max},
+    {"POST",   "/v1/functions/inspect", api_inspect, ROUTE_AUTH | ROUTE_BODY, "functions",
+     "every function of a piece of code, with signature and JSON Schema; never runs it", functions_body_max},
+    SANDBOX_VERBS(""),
+    SANDBOX_VERBS("/koyeb-sandbox"),
+    SANDBOX_VERBS("/v1/sandboxes/*"),
+    {"POST",   "/v1/sandboxes",      api_sandbox_create, ROUTE_AUTH | ROUTE_BODY, "sandboxes",
+     "make a persistent sandbox", NULL},
+    {"GET",    "/v1/sandboxes",      api_sandboxes_list, ROUTE_AUTH, "sandboxes",
+     "the persistent sandboxes there are", NULL},
+    {"GET",    "/v1/sandboxes/*",    api_sandbox_get,    ROUTE_AUTH, "sandboxes",
+     "state, limits and usage of a sandbox", NULL},
+    {"DELETE", "/v1/sandboxes/*",    api_sandbox_delete, ROUTE_AUTH, "sandboxes",
+     "end a sandbox and everything in it", NULL},
+    {"GET",    "/v1/sandboxes/*/files/**", api_raw_get,    ROUTE_AUTH | ROUTE_HEAD, "sandboxes",
+     "a file of a sandbox, or a range of it", NULL},
+    {"PUT",    "/v1/sandboxes/*/files/**", api_raw_put,    ROUTE_AUTH | ROUTE_BODY_STREAM, "sandboxes",
+     "write a file of a sandbox, of any size", any_size},
+    {"DELETE", "/v1/sandboxes/*/files/**", api_raw_delete, ROUTE_AUTH, "sandboxes",
+     "remove a file, or with ?recursive=true a tree", NULL},
 };
 /* clang-format on */
 const size_t routes_n = ARRAY_LEN(routes);
 
 const struct shape *api_shape_of(const struct route *r)
 {
-    return r->handler == api_execute ? &execute_shape : NULL;
+    return r->handler == api_execute   ? &execute_shape
+           : r->handler == api_inspect ? &inspect_shape
+                                       : NULL;
 }

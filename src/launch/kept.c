@@ -15,13 +15,11 @@
 /* Half-made; the dot keeps it out of reach of whoever chooses names. */
 static const char half[] = ".new";
 
-enum { DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
-
-void kept_init(struct kept *k, const char *path, uid_t first)
+void kept_init(struct kept *k, const char *path, uid_t first, bool rootless)
 {
     struct stat st;
 
-    *k = (struct kept){.dir = -1, .first = first};
+    *k = (struct kept){.dir = -1, .first = first, .rootless = rootless};
     if (!*path || strlen(path) >= sizeof k->path || stat(path, &st) < 0)
         return;
     (void)snprintf(k->path, sizeof k->path, "%s", path);
@@ -79,33 +77,38 @@ static int take_user(struct kept *k, uid_t *ret)
 
 /* ---- workspaces ---- */
 
+static int open_directory(int at, const char *name)
+{
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 /* It gets its owner before it gets its name: a crash in between leaves nothing half-owned. */
-static int make(struct kept *k, const char *name, bool rootless)
+static int make(struct kept *k, const char *name)
 {
     cleanup_close int dir = -1;
     uid_t uid = 0;
-    int r = rootless ? 0 : take_user(k, &uid);
+    int r = k->rootless ? 0 : take_user(k, &uid);
 
     if (r < 0)
         return r;
     if (mkdirat(k->dir, half, 0700) < 0 && errno != EEXIST)
         return -errno;
-    dir = openat(k->dir, half, DIRECTORY);
-    if (dir < 0 || (!rootless && fchown(dir, uid, uid) < 0))
+    dir = open_directory(k->dir, half);
+    if (dir < 0 || (!k->rootless && fchown(dir, uid, uid) < 0))
         return -errno;
     return renameat2(k->dir, half, k->dir, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
 }
 
-static int open_or_make(struct kept *k, const char *name, bool rootless)
+static int open_or_make(struct kept *k, const char *name)
 {
-    int fd = openat(k->dir, name, DIRECTORY), r;
+    int fd = open_directory(k->dir, name), r;
 
     if (fd >= 0 || errno != ENOENT)
         return fd >= 0 ? fd : -errno;
-    r = make(k, name, rootless);
+    r = make(k, name);
     if (r < 0 && r != -EEXIST)
         return r;
-    fd = openat(k->dir, name, DIRECTORY);
+    fd = open_directory(k->dir, name);
     return fd >= 0 ? fd : -errno;
 }
 
@@ -125,8 +128,8 @@ static int clone_mount(int dir)
     return take_fd(&tree);
 }
 
-int kept_open(struct kept *k, const char *name, size_t name_max, bool rootless, int *ret_tree,
-              uid_t *ret_uid, struct err *e)
+int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree, uid_t *ret_uid,
+              struct err *e)
 {
     cleanup_close int dir = -1;
     struct stat st;
@@ -136,18 +139,18 @@ int kept_open(struct kept *k, const char *name, size_t name_max, bool rootless, 
         return err_set(e, ERR_CALLER, "bad workspace name");
     if (k->dir < 0)
         return err_set(e, ERR_HOST, "there is no directory for kept workspaces");
-    dir = open_or_make(k, name, rootless);
+    dir = open_or_make(k, name);
     if (dir < 0)
         return err_sys(e, dir, "workspace '%s'", name);
     if (fstat(dir, &st) < 0)
         return err_sys(e, -errno, "workspace '%s'", name);
-    if (!rootless && !is_ours(k, st.st_uid))
+    if (!k->rootless && !is_ours(k, st.st_uid))
         return err_set(e, ERR_HOST, "workspace '%s' belongs to user %u and was not made here", name,
                        (unsigned)st.st_uid);
     tree = clone_mount(dir);
     if (tree < 0)
         return err_sys(e, tree, "mount workspace '%s'", name);
     *ret_tree = tree;
-    *ret_uid = rootless ? 0 : st.st_uid;
+    *ret_uid = k->rootless ? 0 : st.st_uid;
     return 0;
 }

@@ -22,10 +22,11 @@ struct kept {
     ino_t ino;                /* may put something else in its place */
     int dir;                  /* owned: -1 until entered */
     uid_t first, next;        /* users: KEPT_USERS from first; next 0: not known yet */
+    bool rootless;            /* there is one user only */
 };
 
 /* Before any namespace is entered. A root that is missing is an error only when it is used. */
-void kept_init(struct kept *k, const char *path, uid_t first);
+void kept_init(struct kept *k, const char *path, uid_t first, bool rootless);
 /* In the launcher's own mount namespace, without which nothing can be mounted from it. */
 void kept_enter(struct kept *k);
 
@@ -33,5 +34,5 @@ void kept_enter(struct kept *k);
  * Opens the workspace of that name, made when there is none: a detached mount, to be moved to its
  * place, and the user it belongs to (0: rootless). The name is checked as if it came from an enemy.
  */
-must_check int kept_open(struct kept *k, const char *name, size_t name_max, bool rootless,
-                         int *ret_tree, uid_t *ret_uid, struct err *e);
+must_check int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree,
+                         uid_t *ret_uid, struct err *e);

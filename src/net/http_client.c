@@ -13,6 +13,7 @@
 
 #include <curl/curl.h>
 #include <event2/event.h>
+#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 
 enum {
     HEADER_MAX = 2048, /* one header line of ours */
+    IDLE_MAX = 32,     /* handles kept for the next requests: to make one is expensive */
     BODY_RATE = 64,    /* bytes per millisecond that a large body is given extra time for */
     US_PER_MS = 1000,
     MS_PER_S = 1000,
@@ -33,6 +35,14 @@ struct http_client {
     struct curl_slist *head; /* owned: what every request has; also holds the secret */
     uint32_t connect_ms, answer_ms;
     LIST_HEAD(post_list, http_post) posts;
+    CURL *idle[IDLE_MAX]; /* owned: handles that are prepared and unused */
+    size_t idle_n;
+};
+
+/* A descriptor that libcurl wants watched. */
+struct watcher {
+    struct event event;
+    int what; /* CURL_POLL_* */
 };
 
 struct http_post {
@@ -59,14 +69,21 @@ static size_t on_answer(char *p, size_t size, size_t n, void *user)
     return post->too_long ? 0 : size * n;
 }
 
+static void easy_give(struct http_client *c, CURL *easy)
+{
+    if (easy && c->idle_n < IDLE_MAX)
+        c->idle[c->idle_n++] = easy;
+    else
+        curl_easy_cleanup(easy);
+}
+
 void http_post_cancel(struct http_post *p)
 {
     if (!p)
         return;
     LIST_REMOVE(p, link);
     (void)curl_multi_remove_handle(p->client->multi, p->easy);
-    curl_easy_cleanup(p->easy);
-    explicit_bzero(p->key, sizeof p->key);
+    easy_give(p->client, p->easy);
     free(p);
 }
 
@@ -104,10 +121,9 @@ static void reap(struct http_client *c)
     }
 }
 
-static bool set_limits(CURL *h, const struct http_client *c, size_t body_n)
+/* What is the same for every request. */
+static bool easy_prepare(CURL *h, const struct http_client *c)
 {
-    long total = (long)c->connect_ms + (long)c->answer_ms + (long)(body_n / BODY_RATE);
-
     return curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
@@ -115,13 +131,30 @@ static bool set_limits(CURL *h, const struct http_client *c, size_t body_n)
            curl_easy_setopt(h, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_PROXY, "") == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_ms) == CURLE_OK &&
-           curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, total) == CURLE_OK;
+           curl_easy_setopt(h, CURLOPT_POST, 1L) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_answer) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_answer) == CURLE_OK;
+}
+
+static CURL *easy_take(struct http_client *c)
+{
+    CURL *h;
+
+    if (c->idle_n > 0)
+        return c->idle[--c->idle_n];
+    h = curl_easy_init();
+    if (h && easy_prepare(h, c))
+        return h;
+    curl_easy_cleanup(h);
+    return NULL;
 }
 
 static bool set_request(struct http_post *p, const struct http_ask *ask)
 {
+    const struct http_client *c = p->client;
+    long total = (long)c->connect_ms + (long)c->answer_ms + (long)(ask->body.n / BODY_RATE);
     CURL *h = p->easy;
-    struct curl_slist *lines = p->client->head;
+    struct curl_slist *lines = c->head;
 
     if (ask->idempotency_key) {
         int n = snprintf(p->key, sizeof p->key, "Idempotency-Key: %.1000s", ask->idempotency_key);
@@ -133,12 +166,10 @@ static bool set_request(struct http_post *p, const struct http_ask *ask)
     }
     return curl_easy_setopt(h, CURLOPT_URL, ask->url) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_HTTPHEADER, lines) == CURLE_OK &&
-           curl_easy_setopt(h, CURLOPT_POST, 1L) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, total) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_POSTFIELDS, ask->body.p) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)ask->body.n) == CURLE_OK &&
-           curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_answer) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_HEADERDATA, p) == CURLE_OK &&
-           curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_answer) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_WRITEDATA, p) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_PRIVATE, p) == CURLE_OK;
 }
@@ -153,9 +184,8 @@ int http_client_post(struct http_client *c, const struct http_ask *ask, struct h
     p->client = c;
     p->done = ask->done;
     p->user = ask->user;
-    p->easy = curl_easy_init();
-    if (!p->easy || !set_limits(p->easy, c, ask->body.n) || !set_request(p, ask) ||
-        curl_multi_add_handle(c->multi, p->easy) != CURLM_OK) {
+    p->easy = easy_take(c);
+    if (!p->easy || !set_request(p, ask) || curl_multi_add_handle(c->multi, p->easy) != CURLM_OK) {
         curl_easy_cleanup(p->easy);
         free(p);
         return err_set(e, ERR_HOST, "no request could be made");
@@ -192,22 +222,29 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *user, void *watcher)
 {
     struct http_client *c = user;
-    struct event *ev = watcher;
-    short events = EV_PERSIST;
+    struct watcher *w = watcher;
+    int events =
+        EV_PERSIST | (what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0);
 
     (void)easy;
-    if (ev)
-        event_free(ev);
-    ev = NULL;
-    events = (short)(events | (what & CURL_POLL_IN ? EV_READ : 0));
-    events = (short)(events | (what & CURL_POLL_OUT ? EV_WRITE : 0));
-    if (what != CURL_POLL_REMOVE) {
-        ev = event_new(c->base, fd, events, on_socket, c);
-        if (!ev || event_add(ev, NULL) < 0)
-            return -1;
+    if (w && w->what == what)
+        return 0;
+    if (w)
+        (void)event_del(&w->event);
+    if (what == CURL_POLL_REMOVE) {
+        free(w);
+        (void)curl_multi_assign(c->multi, fd, NULL);
+        return 0;
     }
-    (void)curl_multi_assign(c->multi, fd, ev);
-    return 0;
+    if (!w) {
+        w = malloc(sizeof *w);
+        if (!w)
+            return -1;
+        (void)curl_multi_assign(c->multi, fd, w);
+    }
+    w->what = what;
+    (void)event_assign(&w->event, c->base, fd, (short)events, on_socket, c);
+    return event_add(&w->event, NULL);
 }
 
 static int watch_timer(CURLM *multi, long ms, void *user)
@@ -289,6 +326,8 @@ void http_client_close(struct http_client *c)
         return;
     while (!LIST_EMPTY(&c->posts))
         http_post_cancel(LIST_FIRST(&c->posts));
+    while (c->idle_n > 0)
+        curl_easy_cleanup(c->idle[--c->idle_n]);
     if (c->multi)
         (void)curl_multi_cleanup(c->multi);
     for (struct curl_slist *l = c->head; l; l = l->next)

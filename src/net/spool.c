@@ -13,251 +13,28 @@
  */
 #include "net/spool.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/json.h"
 #include "base/jw.h"
+#include "net/spool_inner.h"
 
 enum {
-    BUCKETS = 1024,
-    NAME_MAX_BYTES = SPOOL_ID_MAX + 16,
     HEAD_MAX = 512,
     TAIL_MAX = 8192,
-    FILE_OVERHEAD = HEAD_MAX + TAIL_MAX,
-    PIECES = 3,
     REJECTED_SHARE = 4, /* refused files may fill this part of the whole: one in four */
 };
 
-enum op_kind { OP_PUT, OP_READ, OP_DROP, OP_REJECT, OP_FORGET };
-
-/* One thing to do on disk. While in a batch it belongs to the worker. */
-struct op {
-    enum op_kind kind;
-    char id[SPOOL_ID_MAX + 1];
-    uint64_t number;       /* name of the half-written file */
-    struct bytes body;     /* PUT: borrowed. READ: what was found */
-    struct buf head, tail; /* PUT: owned */
-    struct buf file;       /* READ: owned */
-    size_t file_max;
-    int fd;     /* owned: PUT, between writing and syncing */
-    int failed; /* -errno */
-    struct spool_entry *entry;
-    union {
-        spool_put_fn *put;
-        spool_read_fn *read;
-    } done;
-    void *user;
-    STAILQ_ENTRY(op) link;
-};
-STAILQ_HEAD(op_list, op);
-
-struct spool {
-    struct work work;       /* first */
-    struct work_pool *pool; /* borrowed */
-    int dir, rejected_dir;  /* owned */
-    char *told;             /* owned */
-    uint64_t bytes_max, age_max_s;
-    uint64_t bytes, rejected_bytes;
-    size_t files_n, rejected_n;
-    uint64_t last;        /* number of the last half-written file */
-    struct op_list queue; /* the loop's */
-    struct op_list batch; /* the worker's while busy */
-    bool busy;
-    struct spool_list waiting, rejected; /* oldest first */
-    SLIST_HEAD(spool_bucket, spool_entry) buckets[BUCKETS];
-};
-
-static void final_name(const char *id, char out[NAME_MAX_BYTES])
-{
-    (void)snprintf(out, NAME_MAX_BYTES, "%s.json", id);
-}
-
-/* A dot in front: no id begins with one. */
-static void half_name(uint64_t number, char out[NAME_MAX_BYTES])
-{
-    (void)snprintf(out, NAME_MAX_BYTES, ".new-%" PRIu64, number);
-}
-
-static bool id_is_safe(const char *id)
+bool spool_id_is_safe(const char *id)
 {
     static const char allowed[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     size_t n = strlen(id);
 
     return n >= 1 && n <= SPOOL_ID_MAX && id[0] != '.' && strspn(id, allowed) == n;
-}
-
-/* ---- on the worker ---- */
-
-static int write_pieces(int fd, const struct op *o)
-{
-    const struct bytes all[PIECES] = {
-        {o->head.p, o->head.n},
-        o->body, {o->tail.p, o->tail.n}
-    };
-
-    for (size_t i = 0; i < PIECES; i++) {
-        int r = fd_write_all(fd, all[i].p, all[i].n);
-
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-static void put_write(const struct spool *s, struct op *o)
-{
-    char name[NAME_MAX_BYTES];
-
-    half_name(o->number, name);
-    o->fd = openat(s->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    o->failed = o->fd < 0 ? -errno : write_pieces(o->fd, o);
-    if (o->failed == 0) /* only a hint: the sync that follows has less to wait for */
-        (void)sync_file_range(o->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-}
-
-static void put_sync(struct op *o)
-{
-    if (o->failed == 0 && fsync(o->fd) < 0)
-        o->failed = -errno;
-    fd_close_all(&o->fd, 1);
-}
-
-static void put_name(const struct spool *s, struct op *o)
-{
-    char half[NAME_MAX_BYTES], name[NAME_MAX_BYTES];
-
-    half_name(o->number, half);
-    final_name(o->id, name);
-    if (o->failed == 0 && renameat(s->dir, half, s->dir, name) < 0)
-        o->failed = -errno;
-    if (o->failed < 0)
-        (void)unlinkat(s->dir, half, 0);
-}
-
-static int read_file(int fd, size_t max, struct buf *out)
-{
-    struct stat st;
-    ssize_t n;
-
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode) || st.st_size < 0 || (uint64_t)st.st_size > max)
-        return -EFBIG;
-    *out = BUF_INIT((size_t)st.st_size + 1);
-    if (buf_reserve(out, (size_t)st.st_size + 1) < 0)
-        return -ENOMEM;
-    n = fd_read_full(fd, out->p, (size_t)st.st_size);
-    if (n < 0)
-        return (int)n;
-    out->n = (size_t)n;
-    return 0;
-}
-
-/* What we wrote ourselves is checked all the same: disks and people change files. */
-static int find_body(const struct op *o, struct bytes *ret)
-{
-    struct json_value v, result, id;
-    char quoted[SPOOL_ID_MAX + 3];
-    struct err ignored;
-    int n = snprintf(quoted, sizeof quoted, "\"%s\"", o->id);
-
-    if (json_parse(o->file.p, o->file.n, 0, &v, &ignored) < 0 || v.type != JSON_OBJECT ||
-        !json_get(v, "execution_id", &id) || !json_get(v, "result", &result))
-        return -EBADMSG;
-    if (id.n != (size_t)n || memcmp(id.p, quoted, id.n) != 0 || result.type != JSON_OBJECT)
-        return -EBADMSG;
-    *ret = (struct bytes){.p = result.p, .n = result.n};
-    return 0;
-}
-
-static void read_back(const struct spool *s, struct op *o)
-{
-    cleanup_close int fd = -1;
-    char name[NAME_MAX_BYTES];
-
-    final_name(o->id, name);
-    fd = openat(s->dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    o->failed = fd < 0 ? -errno : read_file(fd, o->file_max, &o->file);
-    if (o->failed == 0)
-        o->failed = find_body(o, &o->body);
-}
-
-static void name_change(const struct spool *s, struct op *o)
-{
-    char name[NAME_MAX_BYTES];
-
-    final_name(o->id, name);
-    switch (o->kind) {
-    case OP_PUT:
-        put_name(s, o);
-        break;
-    case OP_READ:
-        read_back(s, o);
-        break;
-    case OP_DROP:
-        (void)unlinkat(s->dir, name, 0);
-        break;
-    case OP_REJECT:
-        (void)renameat(s->dir, name, s->rejected_dir, name);
-        break;
-    case OP_FORGET:
-        (void)unlinkat(s->rejected_dir, name, 0);
-        break;
-    }
-}
-
-/* A name is there for good only when its directory has been synced. */
-static void names_sync(struct spool *s)
-{
-    struct op *o;
-    int r = 0;
-    bool needed = false;
-
-    STAILQ_FOREACH(o, &s->batch, link)
-    {
-        needed |= o->kind == OP_PUT && o->failed == 0;
-    }
-    if (needed && fsync(s->dir) < 0)
-        r = -errno;
-    STAILQ_FOREACH(o, &s->batch, link)
-    {
-        if (o->kind == OP_PUT && o->failed == 0)
-            o->failed = r;
-    }
-}
-
-static void batch_run(struct work *w)
-{
-    struct spool *s = (struct spool *)w;
-    struct op *o;
-
-    STAILQ_FOREACH(o, &s->batch, link)
-    {
-        if (o->kind == OP_PUT)
-            put_write(s, o);
-    }
-    STAILQ_FOREACH(o, &s->batch, link)
-    {
-        if (o->kind == OP_PUT)
-            put_sync(o);
-    }
-    STAILQ_FOREACH(o, &s->batch, link)
-    {
-        name_change(s, o);
-    }
-    names_sync(s);
 }
 
 /* ---- the queue ---- */
@@ -307,7 +84,7 @@ static void batch_start(struct spool *s)
         return;
     s->busy = true;
     STAILQ_CONCAT(&s->batch, &s->queue);
-    s->work = (struct work){.run = batch_run, .done = batch_done};
+    s->work = (struct work){.run = spool_batch_run, .done = batch_done};
     work_submit(s->pool, &s->work);
 }
 
@@ -346,7 +123,7 @@ static struct spool_bucket *bucket_of(struct spool *s, const char *id)
 
     for (; *id; id++)
         h = (h ^ (unsigned char)*id) * 16777619u;
-    return &s->buckets[h % BUCKETS];
+    return &s->buckets[h % SPOOL_BUCKETS];
 }
 
 static struct spool_entry *entry_find(struct spool *s, const char *id)
@@ -367,8 +144,7 @@ static void entry_unchain(struct spool *s, struct spool_entry *e)
         SLIST_REMOVE(bucket_of(s, e->id), e, spool_entry, chain);
 }
 
-static struct spool_entry *entry_add(struct spool *s, const char *id, uint64_t bytes,
-                                     int64_t born_s)
+struct spool_entry *spool_entry_add(struct spool *s, const char *id, uint64_t bytes, int64_t born_s)
 {
     struct spool_entry *e = calloc(1, sizeof *e), *old = entry_find(s, id);
 
@@ -496,7 +272,7 @@ struct spool_entry *spool_put(struct spool *s, const char *id, struct bytes body
                               spool_put_fn *done, void *user)
 {
     uint64_t used = s->bytes + s->rejected_bytes, bytes;
-    struct op *o = id_is_safe(id) ? op_new(OP_PUT, id) : NULL;
+    struct op *o = spool_id_is_safe(id) ? op_new(OP_PUT, id) : NULL;
 
     if (!o)
         return NULL;
@@ -507,7 +283,7 @@ struct spool_entry *spool_put(struct spool *s, const char *id, struct bytes body
     if (put_frame(s, o)) {
         bytes = o->head.n + body.n + o->tail.n;
         if (used <= s->bytes_max && bytes <= s->bytes_max - used)
-            o->entry = entry_add(s, id, bytes, (int64_t)time(NULL));
+            o->entry = spool_entry_add(s, id, bytes, (int64_t)time(NULL));
     }
     if (!o->entry) {
         op_free(o);
@@ -531,177 +307,6 @@ int spool_read(struct spool *s, const struct spool_entry *e, spool_read_fn *done
 }
 
 /* ---- opening ---- */
-
-static int make_parents(const char *path, struct err *e)
-{
-    char part[4096];
-
-    for (const char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
-        (void)snprintf(part, sizeof part, "%.*s", (int)(p - path), path);
-        if (mkdir(part, 0755) < 0 && errno != EEXIST)
-            return err_sys(e, -errno, "make '%.300s'", part);
-    }
-    return 0;
-}
-
-int spool_prepare(const char *path, uid_t uid, gid_t gid, struct err *e)
-{
-    cleanup_close int dir = -1;
-    struct stat st;
-
-    if (path[0] != '/')
-        return err_set(e, ERR_CALLER, "RESULTS_PATH: '%.300s' is not an absolute path", path);
-    if (make_parents(path, e) < 0)
-        return -1;
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, -errno, "RESULTS_PATH: make '%.300s'", path);
-    dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0 || fstat(dir, &st) < 0)
-        return err_sys(e, -errno, "RESULTS_PATH: '%.300s'", path);
-    if ((st.st_uid != uid && st.st_uid != geteuid()) || (st.st_mode & 022) != 0)
-        return err_set(e, ERR_CALLER,
-                       "RESULTS_PATH: '%.300s' must belong to user %u and be writable by nobody "
-                       "else: what lies there is sent as results",
-                       path, (unsigned)uid);
-    if (st.st_uid != uid && fchown(dir, uid, gid) < 0)
-        return err_sys(e, -errno, "RESULTS_PATH: give '%.300s' away", path);
-    if (fchmod(dir, 0700) < 0)
-        return err_sys(e, -errno, "RESULTS_PATH: close '%.300s'", path);
-    return 0;
-}
-
-/* An id and ".json". */
-static bool name_to_id(const char *name, char out[SPOOL_ID_MAX + 1])
-{
-    size_t n = strlen(name);
-
-    if (n < 6 || n - 5 > SPOOL_ID_MAX || strcmp(name + n - 5, ".json") != 0)
-        return false;
-    (void)snprintf(out, SPOOL_ID_MAX + 1, "%.*s", (int)(n - 5), name);
-    return id_is_safe(out);
-}
-
-struct found {
-    char id[SPOOL_ID_MAX + 1];
-    uint64_t bytes;
-    struct timespec at;
-};
-
-struct findings {
-    struct found *v; /* owned */
-    size_t n, cap;
-};
-
-static int by_age(const void *x, const void *y)
-{
-    const struct found *a = x, *b = y;
-
-    if (a->at.tv_sec != b->at.tv_sec)
-        return a->at.tv_sec < b->at.tv_sec ? -1 : 1;
-    return a->at.tv_nsec < b->at.tv_nsec ? -1 : a->at.tv_nsec > b->at.tv_nsec;
-}
-
-static int findings_add(struct findings *f, const char *id, const struct stat *st)
-{
-    if (f->n == f->cap) {
-        size_t cap = f->cap ? f->cap * 2 : 64;
-        struct found *v = reallocarray(f->v, cap, sizeof *v);
-
-        if (!v)
-            return -1;
-        f->v = v;
-        f->cap = cap;
-    }
-    f->v[f->n].bytes = (uint64_t)st->st_size;
-    f->v[f->n].at = st->st_mtim;
-    memcpy(f->v[f->n++].id, id, SPOOL_ID_MAX + 1);
-    return 0;
-}
-
-/* Regular files of ours, by age. Half-written ones are removed: nobody was told of them. */
-static int list_files(int dir, struct findings *f)
-{
-    int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = again >= 0 ? fdopendir(again) : NULL;
-    const struct dirent *at;
-    char id[SPOOL_ID_MAX + 1] = "";
-    struct stat st;
-    int r = 0;
-
-    if (!d) {
-        fd_close_all(&again, 1);
-        return -1;
-    }
-    for (at = readdir(d); at && r == 0; at = readdir(d)) {
-        if (strncmp(at->d_name, ".new-", 5) == 0)
-            (void)unlinkat(dir, at->d_name, 0);
-        else if (name_to_id(at->d_name, id) &&
-                 fstatat(dir, at->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-            r = findings_add(f, id, &st);
-    }
-    (void)closedir(d);
-    if (f->n > 1)
-        qsort(f->v, f->n, sizeof *f->v, by_age);
-    return r;
-}
-
-static int load_waiting(struct spool *s)
-{
-    struct findings f = {0};
-    int r = list_files(s->dir, &f);
-
-    for (size_t i = 0; i < f.n && r == 0; i++) {
-        struct spool_entry *e = entry_add(s, f.v[i].id, f.v[i].bytes, f.v[i].at.tv_sec);
-
-        if (e)
-            e->on_disk = true;
-        else
-            r = -1;
-    }
-    free(f.v);
-    return r;
-}
-
-static int load_rejected(struct spool *s)
-{
-    struct findings f = {0};
-    int r = list_files(s->rejected_dir, &f);
-
-    for (size_t i = 0; i < f.n && r == 0; i++) {
-        struct spool_entry *e = calloc(1, sizeof *e);
-
-        if (!e) {
-            r = -1;
-            break;
-        }
-        memcpy(e->id, f.v[i].id, sizeof e->id);
-        e->bytes = f.v[i].bytes;
-        e->born_s = f.v[i].at.tv_sec;
-        TAILQ_INSERT_TAIL(&s->rejected, e, link);
-        s->rejected_n++;
-        s->rejected_bytes += e->bytes;
-    }
-    free(f.v);
-    return r;
-}
-
-static int open_directories(struct spool *s, const char *path, struct err *e)
-{
-    s->dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (s->dir < 0)
-        return err_sys(e, -errno, "RESULTS_PATH: '%.300s'", path);
-    if (flock(s->dir, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK
-                   ? err_set(e, ERR_CALLER, "RESULTS_PATH: '%.300s' is in use by another daemon",
-                             path)
-                   : err_sys(e, -errno, "RESULTS_PATH: lock '%.300s'", path);
-    if (mkdirat(s->dir, "rejected", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, -errno, "RESULTS_PATH: make '%.300s/rejected'", path);
-    s->rejected_dir = openat(s->dir, "rejected", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (s->rejected_dir < 0)
-        return err_sys(e, -errno, "RESULTS_PATH: '%.300s/rejected'", path);
-    return 0;
-}
 
 static struct spool *spool_new(const struct spool_conf *conf, struct work_pool *pool)
 {
@@ -730,13 +335,9 @@ int spool_open(const struct spool_conf *conf, struct work_pool *pool, struct spo
         spool_close(s);
         return err_set(e, ERR_HOST, "no memory for the spool");
     }
-    if (open_directories(s, conf->path, e) < 0) {
+    if (spool_find(s, conf->path, e) < 0) {
         spool_close(s);
         return -1;
-    }
-    if (load_waiting(s) < 0 || load_rejected(s) < 0) {
-        spool_close(s);
-        return err_set(e, ERR_HOST, "RESULTS_PATH: '%.300s' cannot be listed", conf->path);
     }
     *ret = s;
     return 0;

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/call.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "app/app.h"
+#include "app/call_compile.h"
+#include "app/call_inner.h"
+#include "base/random.h"
+#include "call/dirs.h"
+#include "lang/lang_call.h"
+
+enum {
+    ID_RANDOM = 16,
+    PARSE_INLINE = 1 << 20,      /* larger bodies do not block the loop */
+    RENDER_INLINE = 256 * 1024,  /* nor do larger answers */
+    RENDER_OVERHEAD = 64 * 1024, /* an answer beside its texts */
+    ESCAPE_FACTOR = 6,           /* one byte becomes at most \u00XX */
+    MS_PER_S = 1000,
+};
+
+/* ---- life ---- */
+
+void calls_init(struct calls *c)
+{
+    TAILQ_INIT(&c->active);
+}
+
+static void call_free(struct call *c)
+{
+    TAILQ_REMOVE(&c->app->calls.active, c, link);
+    c->app->calls.n--;
+    run_free(c->run);
+    call_build_free(c->build);
+    lang_call_free(c->plan);
+    run_result_done(&c->result);
+    changes_done(&c->changes);
+    call_tree_done(&c->tree);
+    call_args_done(&c->args);
+    call_request_done(&c->request);
+    free(c->signature);
+    buf_done(&c->dirs);
+    buf_done(&c->inspected);
+    buf_done(&c->text);
+    buf_done(&c->json);
+    free(c);
+}
+
+void calls_done(struct calls *c)
+{
+    for (struct call *next; (next = TAILQ_FIRST(&c->active));) {
+        call_inspect_stop(next);
+        admission_leave(&next->app->admission, &next->ticket);
+        call_free(next);
+    }
+}
+
+/* ---- delivering ---- */
+
+static void log_done(const struct call *c)
+{
+    const struct stamps *at = &c->result.at;
+
+    log_event(&c->app->log, LOG_INFO, "call_done", LOG_STR("execution_id", c->id),
+              LOG_STR("request_id", c->request_id),
+              LOG_STR("language", c->lang >= 0 ? call_lang((size_t)c->lang)->name : ""),
+              LOG_STR("status", call_status_name(c->outcome.status)),
+              LOG_STR("reason", c->ran ? end_reason_name(c->result.reason) : ""),
+              LOG_INT("duration_us", (int64_t)(at->collected - at->asked)));
+    if (c->ran && c->result.reason == END_FAILED)
+        log_event(&c->app->log, LOG_ERROR, "sandbox_failed", LOG_STR("execution_id", c->id),
+                  LOG_STR("error", c->result.fault));
+}
+
+static void deliver(struct call *c)
+{
+    struct app *a = c->app;
+    call_done_fn *done = c->done;
+
+    c->state = CALL_DONE;
+    if (c->refused.kind == ERR_NONE)
+        log_done(c);
+    if (done)
+        done(c->user, c);
+    admission_leave(&a->admission, &c->ticket);
+    call_free(c);
+}
+
+/* ---- rendering ---- */
+
+static size_t room_for(const struct call *c)
+{
+    const struct run_result *r = &c->result;
+    size_t room = RENDER_OVERHEAD + ESCAPE_FACTOR * (r->out.n + r->err.n + c->function.n) +
+                  r->result.n + r->error.n;
+
+    for (size_t i = 0; i < c->changes.n; i++) {
+        const struct change *one = &c->changes.v[i];
+        size_t old = one->before ? one->before->content.n : 0;
+
+        room += ESCAPE_FACTOR * (strlen(one->path) + one->content.n + old) + 512;
+    }
+    return room;
+}
+
+/* onPermissionDenied: throw. */
+static void say_denied(struct call *c)
+{
+    for (size_t i = 0; i < c->changes.n; i++) {
+        const struct change *one = &c->changes.v[i];
+
+        if (!one->denied)
+            continue;
+        c->outcome.status = CALL_ERROR;
+        c->outcome.type = "PermissionDeniedError";
+        c->outcome.exit_code = 1;
+        (void)snprintf(c->outcome.message, sizeof c->outcome.message,
+                       "Permission denied: %s on %.500s", change_operation(one->type), one->path);
+        return;
+    }
+}
+
+static void render(struct call *c)
+{
+    if (c->refused.kind != ERR_NONE)
+        return;
+    if (c->ran)
+        call_outcome_reach(&c->result, &c->limits, &c->outcome);
+    if (c->tree.mount.sync && c->ran && c->result.scanned)
+        call_tree_sync(&c->tree, &c->changes);
+    if (c->thrown && c->outcome.status == CALL_SUCCESS)
+        say_denied(c);
+    c->json = BUF_INIT(room_for(c));
+    call_result_json(c, &c->json);
+}
+
+static struct call *of_work(struct work *w)
+{
+    return (struct call *)((char *)w - offsetof(struct call, work));
+}
+
+static void render_run(struct work *w)
+{
+    render(of_work(w));
+}
+
+static void render_done(struct work *w)
+{
+    deliver(of_work(w));
+}
+
+void call_finish(struct call *c, bool may_deliver)
+{
+    size_t bytes = room_for(c);
+
+    c->state = CALL_COLLECTING;
+    run_free(take_ptr(&c->run));
+    c->result.at.collected = clock_us();
+    if (may_deliver && bytes <= (size_t)RENDER_INLINE * ESCAPE_FACTOR && c->tree.mount.n == 0) {
+        render(c);
+        deliver(c);
+        return;
+    }
+    c->work = (struct work){.run = render_run, .done = render_done};
+    work_submit(c->app->work, &c->work);
+}
+
+/* It never ran: the call itself is wrong. */
+void call_fail(struct call *c, const char *type, const char *words)
+{
+    c->outcome = (struct call_outcome){.status = CALL_ERROR, .exit_code = 1, .type = type};
+    (void)snprintf(c->outcome.message, sizeof c->outcome.message, "%s", words);
+    call_finish(c, false);
+}
+
+/* It never ran: somebody or something ended it. */
+void call_unstarted(struct call *c, enum end_reason why, const char *words)
+{
+    c->ran = true;
+    c->result.reason = why;
+    (void)snprintf(c->result.fault, sizeof c->result.fault, "%s", words);
+    call_finish(c, false);
+}
+
+/* ---- running ---- */
+
+static void run_plan(struct call *c)
+{
+    struct run_events events = {.file = call_on_file, .done = call_on_run_done, .user = c};
+    struct err e;
+
+    if (run_start(c->app->engine, c->plan, &c->result, &events, &c->run, &e) < 0) {
+        call_unstarted(c, END_FAILED, e.text);
+        return;
+    }
+    lang_call_free(take_ptr(&c->plan));
+    c->ran = true;
+    c->state = CALL_RUNNING;
+}
+
+bool call_needs_compiler(const struct call *c)
+{
+    return c->build && c->build->program.n == 0;
+}
+
+static void start(void *user)
+{
+    struct call *c = user;
+    struct err e;
+
+    if (!call_needs_compiler(c)) {
+        run_plan(c);
+        return;
+    }
+    c->state = CALL_COMPILING;
+    if (call_build_start(c, &e) < 0)
+        call_fail(c, e.kind == ERR_CALLER ? "ValueError" : "SandboxError", e.text);
+}
+
+void call_enqueue(struct call *c)
+{
+    struct err e;
+
+    c->state = CALL_QUEUED;
+    if (admission_ask(&c->app->admission, &c->ticket, &e) < 0) {
+        c->app->metrics.refused++;
+        c->refused = e;
+        call_finish(c, false);
+    } else if (c->ticket.state == TICKET_GRANTED) {
+        start(c);
+    }
+}
+
+static size_t given_bytes(const struct call *c)
+{
+    size_t n = 4; /* the brackets of both */
+
+    for (size_t i = 0; i < c->args.n; i++)
+        n += (i > 0) + (c->args.at[i].p ? c->args.at[i].n : 4);
+    for (size_t i = 0; i < c->args.names_n; i++)
+        n += (i > 0) + c->args.names[i].key.n + 1 + c->args.names[i].value.n;
+    return n;
+}
+
+/* Everything that must be writable lies below /workspace, /tmp or a directory of its own. */
+static int dirs_find(struct call *c, struct err *e)
+{
+    c->dirs = BUF_INIT(CALL_DIRS_MAX);
+    if (call_dirs_add(&c->dirs, c->request.workdir, e) < 0)
+        return -1;
+    for (size_t i = 0; i < c->request.files_n; i++)
+        if (call_dirs_add(&c->dirs, c->request.files[i].path, e) < 0)
+            return -1;
+    for (size_t i = 0; i < c->tree.mount.n; i++)
+        if (call_dirs_add(&c->dirs, c->tree.mount.dir[i].inside, e) < 0)
+            return -1;
+    return 0;
+}
+
+int call_plan(struct call *c, struct err *e)
+{
+    struct lang_call spec = {
+        .id = c->id,
+        .lang = (enum call_lang_id)c->lang,
+        .request = &c->request,
+        .function = c->function,
+        .body = c->body,
+        .options_at = c->options_at,
+        .args = &c->args,
+        .limits = c->limits,
+    };
+
+    if (dirs_find(c, e) < 0)
+        return -1;
+    if (c->dirs.n > 0)
+        spec.dirs = c->dirs.p;
+    spec.made = (const char *const *)c->tree.made;
+    spec.made_n = c->tree.made_n;
+    if (c->build)
+        spec.program = (struct bytes){c->build->program.p, c->build->program.n};
+    spec.mode = c->mode = lang_call_mode(&c->request, given_bytes(c));
+    if (lang_call_plan(&spec, &c->plan, e) < 0)
+        return -1;
+    if (changes_init(&c->changes, c->request.files, c->request.files_n) < 0)
+        return err_set(e, ERR_HOST, "out of memory");
+    return 0;
+}
+
+/* The compiler's own words are the message, and all of them are in stderr. */
+static void fail_compile(struct call *c)
+{
+    struct run_result *r = &c->build->result;
+    const char *error = r->err.n ? strstr(r->err.p, "error:") : NULL;
+    const char *line = error;
+    char words[sizeof c->outcome.message];
+
+    while (line && line > r->err.p && line[-1] != '\n')
+        line--;
+    if (r->reason == END_TIMEOUT)
+        (void)snprintf(words, sizeof words, "the compiler did not end in time");
+    else if (line)
+        (void)snprintf(words, sizeof words, "%.*s", (int)strcspn(line, "\n"), line);
+    else
+        (void)snprintf(words, sizeof words, "the compiler failed (%s)%s%s",
+                       end_reason_name(r->reason), r->fault[0] ? ": " : "", r->fault);
+    (void)buf_put(&c->result.err, r->err.p ? r->err.p : "", r->err.n);
+    call_fail(c, "CompileError", words);
+}
+
+void call_built(struct call *c)
+{
+    struct err e;
+
+    if (c->stopped)
+        call_unstarted(c, c->stop_reason, "");
+    else if (call_needs_compiler(c))
+        fail_compile(c);
+    else if (call_plan(c, &e) < 0)
+        call_fail(c, "SandboxError", e.text);
+    else
+        run_plan(c);
+}
+
+/* ---- the beginning ---- */
+
+static int check_language(struct call *c, const char **ret_type, struct err *e)
+{
+    const struct call_request *r = &c->request;
+
+    *ret_type = "UnsupportedLanguage";
+    c->lang = call_lang_find(r->language.p, r->language.n);
+    if (c->lang < 0)
+        return err_set(e, ERR_CALLER, "Unsupported language: %.64s", r->language.p);
+    *ret_type = "EngineNotAvailable";
+    if (r->wasm)
+        return err_set(e, ERR_HOST, "the engine 'wasm' is not available here; use 'native'");
+    *ret_type = "LanguageNotAvailable";
+    if (!lang_call_available((enum call_lang_id)c->lang))
+        return err_set(e, ERR_HOST, "%s is not installed on this host",
+                       call_lang((size_t)c->lang)->name);
+    return 0;
+}
+
+static int check_request(struct call *c, const char **ret_type, struct err *e)
+{
+    const struct config *conf = &c->app->config;
+    const struct call_request *r = &c->request;
+    uint64_t wall = r->wall_ms ? r->wall_ms : conf->timeout_s * MS_PER_S;
+
+    if (check_language(c, ret_type, e) < 0)
+        return -1;
+    *ret_type = "ValueError";
+    if (r->code.n > conf->code_max)
+        return err_set(e, ERR_CALLER, "code: longer than %zu bytes", (size_t)conf->code_max);
+    if (memchr(r->code.p, '\0', r->code.n))
+        return err_set(e, ERR_CALLER, "code: contains a NUL character");
+    if (wall > conf->timeout_max_s * MS_PER_S)
+        return err_set(e, ERR_CALLER, "timeout: at most %zu seconds", (size_t)conf->timeout_max_s);
+    c->limits = app_limits(c->app, wall);
+    run_result_init(&c->result, &c->limits);
+    return 0;
+}
+
+static int read_schema(struct call *c, struct err *e)
+{
+    c->signature = calloc(1, sizeof *c->signature);
+    if (!c->signature)
+        return err_set(e, ERR_HOST, "out of memory");
+    if (c->request.schema.p && signature_from_schema(c->signature, c->request.schema, e) < 0)
+        return -1;
+    c->source = c->signature->source;
+    return 0;
+}
+
+static void load_run(struct work *w)
+{
+    struct call *c = of_work(w);
+    struct err e;
+
+    if (call_tree_load(&c->tree, &c->request, c->app->config.mount_roots, c->limits.workspace_max,
+                       &e) < 0)
+        c->load_error = e;
+}
+
+static void load_done(struct work *w)
+{
+    struct call *c = of_work(w);
+
+    if (c->stopped)
+        call_unstarted(c, c->stop_reason, "");
+    else if (c->load_error.kind != ERR_NONE)
+        call_fail(c, c->load_error.kind == ERR_DENIED ? "PermissionDeniedError" : "MountError",
+                  c->load_error.text);
+    else
+        call_bind(c);
+}
+
+/* Mounts come from the disk. */
+static void load(struct call *c)
+{
+    struct err e;
+
+    if (!c->request.mount.p && !c->request.permissions.p) {
+        call_bind(c);
+        return;
+    }
+    if (mount_parse(&c->tree.mount, c->request.mount, c->request.permissions, &e) < 0) {
+        call_fail(c, "ValueError", e.text);
+        return;
+    }
+    c->work = (struct work){.run = load_run, .done = load_done};
+    work_submit(c->app->work, &c->work);
+}
+
+static void proceed(struct call *c)
+{
+    uint64_t asked = c->result.at.asked;
+    const char *type = "ValueError";
+    struct err e;
+
+    if (c->refused.kind != ERR_NONE) {
+        call_finish(c, false);
+        return;
+    }
+    if (c->stopped) {
+        call_unstarted(c, c->stop_reason, "");
+        return;
+    }
+    if (check_request(c, &type, &e) < 0 || read_schema(c, &e) < 0) {
+        call_fail(c, type, e.text);
+        return;
+    }
+    c->result.at.asked = asked;
+    c->function = c->request.function;
+    load(c);
+}
+
+static void parse(struct call *c)
+{
+    struct err e;
+
+    if (call_request_parse(&c->request, c->text.p ? c->text.p : "", c->text.n, &e) < 0)
+        c->refused = e;
+}
+
+static void parse_run(struct work *w)
+{
+    parse(of_work(w));
+}
+
+static void parse_done(struct work *w)
+{
+    proceed(of_work(w));
+}
+
+static struct call *call_new(struct app *a, const struct call_order *o)
+{
+    struct call *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return NULL;
+    c->app = a;
+    c->lang = -1;
+    c->options_at = -1;
+    call_tree_init(&c->tree);
+    c->done = o->done;
+    c->user = o->user;
+    c->ticket.grant = start;
+    c->ticket.user = c;
+    c->text = *o->text;
+    *o->text = BUF_INIT(0);
+    (void)snprintf(c->id, sizeof c->id, "call_");
+    random_base36(c->id + strlen(c->id), ID_RANDOM);
+    (void)snprintf(c->request_id, sizeof c->request_id, "%s", o->request_id);
+    c->result.at.asked = o->asked_us;
+    TAILQ_INSERT_TAIL(&a->calls.active, c, link);
+    a->calls.n++;
+    return c;
+}
+
+int app_call(struct app *a, const struct call_order *o, struct call **ret, struct err *e)
+{
+    struct call *c;
+
+    if (a->stopping)
+        return err_set(e, ERR_BUSY, "the service is shutting down");
+    c = call_new(a, o);
+    if (!c)
+        return err_set(e, ERR_HOST, "no memory for a call");
+    *ret = c;
+    if (c->text.n <= PARSE_INLINE) {
+        parse(c);
+        proceed(c);
+        return 0;
+    }
+    c->work = (struct work){.run = parse_run, .done = parse_done};
+    work_submit(a->work, &c->work);
+    return 0;
+}
+
+/* ---- ending early ---- */
+
+static void call_stop(struct call *c, enum end_reason why)
+{
+    if (c->stopped)
+        return;
+    c->stopped = true;
+    c->stop_reason = why;
+    if (c->state == CALL_QUEUED || c->state == CALL_INSPECTING) {
+        call_inspect_stop(c);
+        admission_leave(&c->app->admission, &c->ticket);
+        call_unstarted(c, why, "");
+    } else if (c->state == CALL_RUNNING || c->state == CALL_COMPILING) {
+        run_stop(c->run, why);
+    }
+}
+
+void call_abandon(struct call *c)
+{
+    c->done = NULL;
+    call_stop(c, END_CANCELLED);
+}
+
+void calls_stop_all(struct calls *c, enum end_reason why)
+{
+    struct call *one, *next;
+
+    for (one = TAILQ_FIRST(&c->active); one; one = next) {
+        next = TAILQ_NEXT(one, link);
+        call_stop(one, why);
+    }
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* The result of a function call as JSON: the contract's fields first, then those of all results. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/app.h"
+#include "base/base64.h"
+#include "base/jw.h"
+#include "base/utf8.h"
+
+enum { US_PER_MS = 1000, SIGNAL_NAME_MAX = 24 };
+
+static double span_ms(uint64_t from, uint64_t to)
+{
+    return from != 0 && to > from ? (double)(to - from) / US_PER_MS : 0;
+}
+
+/* ---- files ---- */
+
+static void write_content(struct jw *w, const char *key, const char *p, size_t n)
+{
+    cleanup_with(buf_done) struct buf text = BUF_INIT(BASE64_LENGTH(n) + 1);
+
+    jw_key(w, key);
+    if (utf8_is_valid(p, n)) {
+        jw_bytes(w, p, n);
+        return;
+    }
+    if (base64_encode(p, n, &text) < 0)
+        w->out->failed = true;
+    jw_object(w);
+    jw_kv_bytes(w, "base64", text.p ? text.p : "", text.n);
+    jw_object_end(w);
+}
+
+static void write_change(struct jw *w, const struct call *c, const struct change *one)
+{
+    char at[CLOCK_ISO_MAX];
+    bool contents = c->request.include_contents;
+
+    jw_object(w);
+    jw_kv_string(w, "type", change_operation(one->type));
+    jw_kv_bytes(w, "path", one->path, strlen(one->path));
+    if (contents && one->has_content)
+        write_content(w, "content", one->content.p ? one->content.p : "", one->content.n);
+    else if (contents && one->type != CHANGE_DELETED)
+        jw_kv_bool(w, "contentOmitted", true);
+    if (contents && one->before)
+        write_content(w, "oldContent", one->before->content.p ? one->before->content.p : "",
+                      one->before->content.n);
+    jw_kv_int(w, "size", (int64_t)one->size);
+    if (one->mtime_s > 0)
+        jw_kv_string(w, "timestamp", clock_iso_at(one->mtime_s, one->mtime_ns, at));
+    jw_object_end(w);
+}
+
+static void write_changes(struct jw *w, const struct call *c, const char *key, enum change_type t)
+{
+    jw_key(w, key);
+    jw_array(w);
+    for (size_t i = 0; i < c->changes.n; i++)
+        if (c->changes.v[i].type == t && !c->changes.v[i].denied)
+            write_change(w, c, &c->changes.v[i]);
+    jw_array_end(w);
+}
+
+static void write_denied(struct jw *w, const struct call *c)
+{
+    jw_key(w, "denied");
+    jw_array(w);
+    for (size_t i = 0; i < c->changes.n && c->request.include_denied; i++) {
+        const struct change *one = &c->changes.v[i];
+
+        if (!one->denied || one->ignored)
+            continue;
+        jw_object(w);
+        jw_kv_bytes(w, "path", one->path, strlen(one->path));
+        jw_kv_string(w, "operation", change_operation(one->type));
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+static void write_files(struct jw *w, const struct call *c)
+{
+    int64_t left_out = c->changes.left_out + c->result.files_left_out;
+
+    if (!c->request.include_changes || !c->ran || !c->result.scanned)
+        return;
+    jw_key(w, "files");
+    jw_object(w);
+    write_changes(w, c, "created", CHANGE_CREATED);
+    write_changes(w, c, "modified", CHANGE_MODIFIED);
+    write_changes(w, c, "deleted", CHANGE_DELETED);
+    write_denied(w, c);
+    if (left_out > 0)
+        jw_kv_int(w, "leftOut", left_out);
+    jw_object_end(w);
+}
+
+/* ---- the rest ---- */
+
+static void write_error(struct jw *w, const struct call *c)
+{
+    const struct call_outcome *o = &c->outcome;
+
+    if (o->status == CALL_SUCCESS)
+        return;
+    jw_key(w, "error");
+    if (o->framed) {
+        jw_raw(w, c->result.error.p, c->result.error.n);
+        return;
+    }
+    jw_object(w);
+    jw_kv_string(w, "type", o->type);
+    jw_kv_string(w, "message", o->message);
+    jw_kv_string(w, "stack", "");
+    jw_object_end(w);
+}
+
+static void write_meta(struct jw *w, const struct call *c)
+{
+    const struct stamps *at = &c->result.at;
+
+    jw_key(w, "meta");
+    jw_object(w);
+    jw_kv_double(w, "duration", span_ms(at->asked, at->collected), 3);
+    jw_kv_string(w, "signatureSource", signature_source_name(c->source));
+    jw_kv_string(w, "engine", "native");
+    jw_kv_string(w, "language", c->lang >= 0 ? call_lang((size_t)c->lang)->name : NULL);
+    if (c->function.p)
+        jw_kv_bytes(w, "functionName", c->function.p, c->function.n);
+    if (c->ran)
+        jw_kv_string(w, "argsMode", call_mode_name(c->mode));
+    jw_object_end(w);
+}
+
+static void write_termination(struct jw *w, const struct call *c)
+{
+    const char *abbreviation = c->result.signal ? sigabbrev_np(c->result.signal) : NULL;
+    char name[SIGNAL_NAME_MAX];
+
+    jw_key(w, "termination");
+    jw_object(w);
+    jw_kv_string(w, "reason", end_reason_name(c->result.reason));
+    if (abbreviation) {
+        (void)snprintf(name, sizeof name, "SIG%s", abbreviation);
+        jw_kv_string(w, "signal", name);
+    }
+    if (c->outcome.limit) {
+        jw_kv_string(w, "limit", c->outcome.limit);
+        jw_kv_int(w, "limit_value", c->outcome.limit_value);
+    }
+    jw_object_end(w);
+}
+
+static void write_isolation(struct jw *w, const struct call *c)
+{
+    const struct jail *j = c->app->jail;
+
+    jw_key(w, "isolation");
+    jw_object(w);
+    jw_kv_string(w, "jail", j->ops->name);
+    jw_kv_bool(w, "warm", c->result.warm);
+    jw_key(w, "traits");
+    jw_array(w);
+    for (unsigned i = 0; i < JAIL_TRAIT_COUNT; i++)
+        if (j->traits & BIT(i))
+            jw_string(w, jail_trait_name(i));
+    jw_array_end(w);
+    jw_object_end(w);
+}
+
+static void write_timings(struct jw *w, const struct stamps *at)
+{
+    jw_key(w, "timings");
+    jw_object(w);
+    jw_kv_double(w, "queue_ms", span_ms(at->asked, at->started), 3);
+    jw_kv_double(w, "start_ms", span_ms(at->started, at->running), 3);
+    jw_kv_double(w, "run_ms", span_ms(at->running, at->ended), 3);
+    jw_kv_double(w, "collect_ms", span_ms(at->ended, at->collected), 3);
+    jw_kv_double(w, "total_ms", span_ms(at->asked, at->collected), 3);
+    jw_object_end(w);
+}
+
+void call_result_json(struct call *c, struct buf *out)
+{
+    const struct run_result *r = &c->result;
+    struct jw w = JW(out);
+
+    jw_object(&w);
+    jw_kv_string(&w, "status", call_status_name(c->outcome.status));
+    jw_kv_bool(&w, "success", c->outcome.status == CALL_SUCCESS);
+    if (c->outcome.status == CALL_SUCCESS) {
+        jw_key(&w, "result");
+        jw_raw(&w, r->result.p, r->result.n);
+    }
+    write_error(&w, c);
+    jw_kv_bytes(&w, "stdout", r->out.p ? r->out.p : "", r->out.n);
+    jw_kv_bytes(&w, "stderr", r->err.p ? r->err.p : "", r->err.n);
+    jw_kv_int(&w, "exitCode", c->outcome.exit_code);
+    write_files(&w, c);
+    if (c->tree.sync.n > 0) {
+        jw_key(&w, "sync");
+        jw_raw(&w, c->tree.sync.p, c->tree.sync.n);
+    }
+    write_meta(&w, c);
+    if (r->out_truncated)
+        jw_kv_bool(&w, "stdoutTruncated", true);
+    if (r->err_truncated)
+        jw_kv_bool(&w, "stderrTruncated", true);
+    if (c->ran) {
+        write_termination(&w, c);
+        write_isolation(&w, c);
+    }
+    write_timings(&w, &r->at);
+    jw_object_end(&w);
+}
+
+void call_server_timing(const struct call *c, char out[SERVER_TIMING_MAX])
+{
+    const struct stamps *at = &c->result.at;
+
+    (void)snprintf(out, SERVER_TIMING_MAX, "start;dur=%.3f, run;dur=%.3f, total;dur=%.3f",
+                   span_ms(at->started, at->running), span_ms(at->running, at->ended),
+                   span_ms(at->asked, at->collected));
+}

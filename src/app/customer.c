@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/customer.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/fd.h"
+
+enum { DUP_BASE = 64 };
+
+struct customer {
+    pid_t pid;      /* 0: it has ended */
+    int go, failed; /* owned: lets it run; its errno, or the end */
+    int pidfd;      /* owned */
+    struct event exited, late;
+    customer_ended_fn *ended;
+    void *user;
+};
+
+/* In the child: nothing of ours but the standard streams goes along. */
+__attribute__((noreturn)) static void become(char *const *command, int go, int failed)
+{
+    sigset_t none;
+    char byte;
+    int error;
+
+    go = fcntl(go, F_DUPFD_CLOEXEC, DUP_BASE);
+    failed = fcntl(failed, F_DUPFD_CLOEXEC, DUP_BASE);
+    (void)close_range(STDERR_FILENO + 1, DUP_BASE - 1, 0);
+    if (read(go, &byte, 1) != 1)
+        _exit(0); /* the daemon did not come up */
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)execvp(command[0], command);
+    error = errno;
+    (void)!write(failed, &error, sizeof error);
+    _exit(127);
+}
+
+int customer_prepare(char *const *command, struct customer **ret, struct err *e)
+{
+    struct customer *c = calloc(1, sizeof *c);
+    int go[2] = {-1, -1}, failed[2] = {-1, -1};
+    int r = c ? fd_pipe(go) : -ENOMEM;
+
+    if (c)
+        *c = (struct customer){.go = -1, .failed = -1, .pidfd = -1};
+    if (r == 0)
+        r = fd_pipe(failed);
+    if (r == 0) {
+        *c = (struct customer){.go = go[1], .failed = failed[0], .pidfd = -1, .pid = fork()};
+        if (c->pid == 0)
+            become(command, go[0], failed[1]);
+        r = c->pid < 0 ? -errno : 0;
+    }
+    fd_close_all(&go[0], 1);
+    fd_close_all(&failed[1], 1);
+    if (r == 0)
+        c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+    if (r == 0 && c->pidfd < 0)
+        r = -errno;
+    if (r < 0) {
+        if (c)
+            c->pid = c->pid > 0 ? c->pid : 0;
+        customer_free(c);
+        return err_sys(e, r, "prepare '%.200s'", command[0]);
+    }
+    *ret = c;
+    return 0;
+}
+
+static void on_exited(evutil_socket_t fd, short what, void *user)
+{
+    struct customer *c = user;
+    int status = 0;
+
+    (void)fd, (void)what;
+    if (waitpid(c->pid, &status, WNOHANG) != c->pid) {
+        (void)event_add(&c->exited, NULL);
+        return;
+    }
+    c->pid = 0;
+    (void)event_del(&c->late);
+    c->ended(c->user, WIFEXITED(status) ? WEXITSTATUS(status) : CUSTOMER_BY_SIGNAL);
+}
+
+static void on_late(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    customer_kill(user);
+}
+
+int customer_start(struct customer *c, struct event_base *base, customer_ended_fn *ended, void *user, struct err *e)
+{
+    int error = 0;
+    ssize_t n;
+
+    c->ended = ended;
+    c->user = user;
+    if (write(c->go, "g", 1) != 1)
+        return err_sys(e, -errno, "start the command");
+    n = read(c->failed, &error, sizeof error); /* the end comes with its exec */
+    if (n != 0)
+        return err_sys(e, n == sizeof error ? -error : -EIO, "start the command");
+    fd_close_all(&c->go, 1);
+    fd_close_all(&c->failed, 1);
+    (void)event_assign(&c->exited, base, c->pidfd, EV_READ, on_exited, c);
+    (void)evtimer_assign(&c->late, base, on_late, c);
+    (void)event_add(&c->exited, NULL);
+    return 0;
+}
+
+void customer_signal(struct customer *c, int number)
+{
+    const struct timeval grace = {.tv_sec = CUSTOMER_GRACE_S};
+
+    if (c->pid <= 0)
+        return;
+    (void)kill(c->pid, number);
+    (void)event_add(&c->late, &grace);
+}
+
+void customer_kill(struct customer *c)
+{
+    if (c->pid > 0)
+        (void)kill(c->pid, SIGKILL);
+}
+
+bool customer_is_running(const struct customer *c)
+{
+    return c && c->pid > 0;
+}
+
+void customer_free(struct customer *c)
+{
+    if (!c)
+        return;
+    if (event_initialized(&c->exited)) {
+        (void)event_del(&c->exited);
+        (void)event_del(&c->late);
+    }
+    reapp(&c->pid);
+    closep(&c->go);
+    closep(&c->failed);
+    closep(&c->pidfd);
+    free(c);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Persistent sandboxes: a default one, made on first use, and any number of others
+ * by name. Files, processes, environment and the bound port live until the sandbox
+ * is deleted, has been idle for too long, or dies.
+ *
+ *   created ──▶ alive ──deleted, idle, died──▶ ending ──nobody uses it──▶ freed
+ *
+ * Whoever does something in one registers an activity: the sandbox stays in memory
+ * until the last is gone, and one with an activity is not idle. An ending sandbox
+ * cannot be found any more; its activities fail by themselves, because everything
+ * inside is dead.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "core/exec_spec.h"
+#include "core/limits.h"
+#include "core/result.h"
+
+struct app;
+struct crew;
+struct event;
+struct expose;
+struct process;
+struct sandboxes;
+
+enum {
+    PERSISTENT_ID_MAX = 40,
+    PERSISTENT_NAME_MAX = 128,
+    PERSISTENT_PORT_MAX = 256,
+};
+
+/* Something that goes on in a sandbox; embedded in whatever that is. */
+struct activity {
+    struct persistent *home; /* borrowed; NULL: not registered */
+    TAILQ_ENTRY(activity) link;
+    /* The daemon ends: free everything, tell nobody. */
+    void (*drop)(struct activity *a);
+};
+TAILQ_HEAD(activities, activity);
+TAILQ_HEAD(process_list, process);
+
+struct persistent {
+    struct sandboxes *all; /* borrowed */
+    TAILQ_ENTRY(persistent) link;
+    char id[PERSISTENT_ID_MAX + 1];
+    char name[PERSISTENT_NAME_MAX + 1];
+    char created_at[CLOCK_ISO_MAX];
+    uint64_t created_us, used_us; /* monotonic */
+    uint64_t idle_ms;             /* 0: it may be idle for ever */
+    struct limits limits;
+    char **env; /* owned: NAME=value, NULL-terminated */
+    size_t env_n;
+    struct crew *crew; /* owned */
+    bool ending;
+    char port[PERSISTENT_PORT_MAX + 1]; /* bound; "": none */
+    struct activities activities;
+    size_t activities_n;
+    struct process_list processes; /* in the order they were started */
+    size_t processes_n;
+    uint64_t log_bytes;  /* of all processes' logs */
+    struct expose *expose; /* owned: its own proxy, if it ever had a port bound */
+    struct event *timer;   /* owned */
+    void (*freed)(void *user);
+    void *freed_user;
+};
+TAILQ_HEAD(persistent_list, persistent);
+
+struct sandboxes {
+    struct app *app; /* borrowed */
+    struct persistent_list list, ending;
+    size_t n;
+    struct persistent *standard; /* the default one; NULL: not made yet */
+};
+
+must_check int sandboxes_open(struct app *a, struct sandboxes **ret, struct err *e);
+void sandboxes_close(struct sandboxes *s); /* NULL is fine */
+
+struct persistent_spec {
+    const char *name; /* "": its id */
+    struct limits limits;
+    uint64_t idle_ms;
+    const struct exec_var *env;
+    size_t env_n;
+};
+
+/* Limits of a persistent sandbox as configured. */
+struct limits sandboxes_limits(const struct app *a);
+must_check int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec, struct persistent **ret,
+                                struct err *e);
+/* By id or name; "default" is made when it is not there. ERR_ABSENT. */
+must_check int sandboxes_find(struct sandboxes *s, const char *id, struct persistent **ret, struct err *e);
+/* Everything inside dies; it is not found any more. freed() comes when nothing of it is left. */
+typedef void persistent_freed_fn(void *user);
+void sandboxes_delete(struct persistent *p, persistent_freed_fn *freed, void *user);
+
+/* What its control groups say. */
+void persistent_usage(const struct persistent *p, struct usage *ret);
+/* Which system directories can be changed inside: bit 0 /usr, 1 /usr/local, 2 /etc. */
+unsigned persistent_writable(const struct persistent *p);
+
+void activity_begin(struct persistent *p, struct activity *a, void (*drop)(struct activity *a));
+void activity_end(struct activity *a); /* fine when it was never begun; the sandbox may be gone then */

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/shell.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "app/app.h"
+#include "proc/crew.h"
+
+enum { ENV_SLACK = 64, ARGV_ITEMS = 5, MS_PER_S = 1000, US_PER_MS = 1000 };
+
+struct shell {
+    struct command *command; /* owned */
+    struct shell_events events;
+    struct event deadline;
+    bool timed_out, has_deadline;
+};
+
+static const char *const fixed[] = {
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME=/workspace",
+    "TMPDIR=/tmp",
+    "LANG=C.UTF-8",
+};
+
+/* Pairs in a row; later ones replace earlier ones of the same name. */
+struct environment {
+    const char **pair; /* owned; pairs are borrowed or in `text` */
+    size_t n, room;
+    struct buf text;
+};
+
+static size_t name_n(const char *pair)
+{
+    return strcspn(pair, "=");
+}
+
+static int env_put(struct environment *v, const char *pair)
+{
+    size_t n = name_n(pair);
+
+    for (size_t i = 0; i < v->n; i++)
+        if (name_n(v->pair[i]) == n && memcmp(v->pair[i], pair, n) == 0) {
+            v->pair[i] = pair;
+            return 0;
+        }
+    if (v->n == v->room)
+        return -1;
+    v->pair[v->n++] = pair;
+    return 0;
+}
+
+static bool has_nul(struct bytes b)
+{
+    return b.n > 0 && memchr(b.p, '\0', b.n);
+}
+
+/* The text has been reserved, so earlier pairs do not move. */
+static int env_put_var(struct environment *v, struct bytes name, struct bytes value)
+{
+    size_t at = v->text.n;
+
+    if (has_nul(name) || has_nul(value))
+        return -1;
+    (void)buf_put(&v->text, name.p, name.n);
+    (void)buf_putc(&v->text, '=');
+    (void)buf_put(&v->text, value.p, value.n);
+    (void)buf_putc(&v->text, '\0');
+    return v->text.failed ? -1 : env_put(v, v->text.p + at);
+}
+
+/* As given, so that a link stays part of the name. */
+static int env_put_pwd(struct environment *v, struct bytes cwd)
+{
+    static const char base[] = "/workspace/";
+    size_t at = v->text.n;
+
+    (void)buf_puts(&v->text, "PWD=");
+    if (cwd.n == 0 || cwd.p[0] != '/')
+        (void)buf_put(&v->text, base, sizeof base - (cwd.n == 0 ? 2 : 1));
+    (void)buf_put(&v->text, cwd.p, cwd.n);
+    (void)buf_putc(&v->text, '\0');
+    return v->text.failed ? -1 : env_put(v, v->text.p + at);
+}
+
+static int env_make(struct environment *v, const struct persistent *p, const struct shell_order *o)
+{
+    size_t bytes = o->cwd.n + ENV_SLACK;
+    int r = 0;
+
+    for (size_t i = 0; i < o->env_n; i++)
+        bytes += o->env[i].name.n + o->env[i].value.n + 2;
+    v->room = ARRAY_LEN(fixed) + 1 + p->env_n + o->env_n;
+    v->pair = calloc(v->room + 1, sizeof *v->pair);
+    v->text = BUF_INIT(bytes);
+    if (!v->pair || buf_reserve(&v->text, bytes) < 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(fixed) && r == 0; i++)
+        r = env_put(v, fixed[i]);
+    if (r == 0)
+        r = env_put_pwd(v, o->cwd);
+    for (size_t i = 0; i < p->env_n && r == 0; i++)
+        r = env_put(v, p->env[i]);
+    for (size_t i = 0; i < o->env_n && r == 0; i++)
+        r = env_put_var(v, o->env[i].name, o->env[i].value);
+    return r;
+}
+
+static void env_done(struct environment *v)
+{
+    free(v->pair);
+    buf_done(&v->text);
+}
+
+/* ---- events ---- */
+
+static int code_of(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void on_started(void *user, int pid)
+{
+    struct shell *s = user;
+
+    s->events.started(s->events.user, pid);
+}
+
+static void on_failed(void *user, enum command_fault why, int sys)
+{
+    struct shell *s = user;
+
+    s->events.failed(s->events.user, why, sys);
+}
+
+static void on_output(void *user, enum command_stream stream, const char *p, size_t n)
+{
+    struct shell *s = user;
+
+    s->events.output(s->events.user, stream, p, n);
+}
+
+static void on_exited(void *user, int status)
+{
+    struct shell *s = user;
+
+    if (s->events.exited)
+        s->events.exited(s->events.user, code_of(status), !WIFEXITED(status));
+}
+
+static void on_done(void *user, int status)
+{
+    struct shell *s = user;
+
+    if (s->has_deadline)
+        (void)event_del(&s->deadline);
+    s->events.done(s->events.user, s->timed_out ? -1 : code_of(status), s->timed_out);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *user)
+{
+    struct shell *s = user;
+
+    (void)fd, (void)what;
+    s->timed_out = true;
+    command_kill(s->command);
+}
+
+static void arm(struct shell *s, struct event_base *base, uint64_t ms)
+{
+    struct timeval tv = {.tv_sec = (time_t)(ms / MS_PER_S), .tv_usec = (suseconds_t)(ms % MS_PER_S * US_PER_MS)};
+
+    if (ms == 0)
+        return;
+    s->has_deadline = true;
+    (void)evtimer_assign(&s->deadline, base, on_deadline, s);
+    (void)event_add(&s->deadline, &tv);
+}
+
+/* ---- starting ---- */
+
+static int start(struct shell *s, struct persistent *p, const struct shell_order *o, struct err *e)
+{
+    cleanup_with(env_done) struct environment env = {0};
+    const char *const argv[ARGV_ITEMS] = {"/bin/sh", "sh", "-c", o->cmd.n ? o->cmd.p : "", NULL};
+    const struct command_events events = {on_started, on_failed, on_output, on_exited, on_done, s};
+    struct plan plan = {.argv = argv, .cwd = o->cwd.n ? o->cwd.p : "/workspace", .input = o->input, .limits = p->limits};
+
+    if (has_nul(o->cmd) || env_make(&env, p, o) < 0)
+        return err_set(e, ERR_CALLER, "the command or its environment cannot be passed on");
+    plan.envp = env.pair;
+    return command_start(p->crew, &plan, &events, &s->command, e);
+}
+
+int shell_start(struct persistent *p, const struct shell_order *o, const struct shell_events *events,
+                struct shell **ret, enum command_fault *ret_why, struct err *e)
+{
+    struct shell *s;
+
+    if (has_nul(o->cwd)) {
+        *ret_why = COMMAND_NO_DIRECTORY;
+        return err_set(e, ERR_CALLER, "the working directory contains a NUL byte");
+    }
+    *ret_why = COMMAND_NO_START;
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return err_set(e, ERR_HOST, "no memory for a command");
+    s->events = *events;
+    if (start(s, p, o, e) < 0) {
+        free(s);
+        return -1;
+    }
+    arm(s, p->all->app->base, o->timeout_ms);
+    *ret = s;
+    return 0;
+}
+
+void shell_pause(struct shell *s)
+{
+    command_pause(s->command);
+}
+
+void shell_resume(struct shell *s)
+{
+    command_resume(s->command);
+}
+
+void shell_kill(struct shell *s)
+{
+    command_kill(s->command);
+}
+
+void shell_free(struct shell *s)
+{
+    if (!s)
+        return;
+    if (s->has_deadline)
+        (void)event_del(&s->deadline);
+    command_free(s->command);
+    free(s);
+}
