@@ -2,16 +2,17 @@
 """What it costs to find the functions of 10,000 lines of Python: the program alone, and as a request."""
 import http.client
 import json
-import os
+import pathlib
 import statistics
 import subprocess
+import sysconfig
 import time
 
 import harness
 
 LINES = 10_000
-CEILING_MS = 50.0
-FUNCTION = '''def function_{i}(a: int, b: str = "x", *args, key=None, **more) -> dict:
+BAR_MS = 50.0
+DENSE = '''def function_{i}(a: int, b: str = "x", *args, key=None, **more) -> dict:
     """Does thing {i}.
 
     :param a: a number
@@ -24,24 +25,35 @@ FUNCTION = '''def function_{i}(a: int, b: str = "x", *args, key=None, **more) ->
 '''
 
 
-def source(salt):
-    lines = "".join(FUNCTION.format(i=i) for i in range(LINES // 10)).splitlines()
-    lines[-1] = f"# {salt}"  # other text, other answer: nothing is remembered
-    return "\n".join(lines) + "\n"
+def library():
+    """Lines that people wrote: whole modules of the standard library."""
+    lines = []
+    for path in sorted(pathlib.Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        if len(lines) < LINES:
+            lines += path.read_text(errors="replace").splitlines()
+    return lines
+
+
+def dense():
+    return "".join(DENSE.format(i=i) for i in range(LINES // 10)).splitlines()
+
+
+def salted(lines, salt):
+    return "\n".join([*lines, f"# {salt}"]) + "\n"  # another text: nothing is remembered
 
 
 def program_ms(text):
-    """CPU time of one run: the load of the machine is not its fault."""
-    before = os.times()
-    child = subprocess.Popen([harness.BUILD / "sandbox-inspect", "python", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    said = child.communicate(text.encode())[0]
-    after = os.times()
-    assert child.returncode == 0 and len(json.loads(said)["functions"]) == LINES // 10
-    return (after.children_user + after.children_system - before.children_user - before.children_system) * 1000
+    begin = time.monotonic()
+    done = subprocess.run([harness.BUILD / "sandbox-inspect", "python", "-"], input=text.encode(),
+                          stdout=subprocess.PIPE, check=True)
+    spent = (time.monotonic() - begin) * 1000
+    assert len(json.loads(done.stdout)["functions"]) > 100
+    return spent
 
 
-def request_ms(connection, headers, text):
+def request_ms(daemon, connection, text):
     body = json.dumps({"language": "python", "code": text})
+    headers = {"Content-Type": "application/json", "Authorization": "Bearer " + daemon.secret}
     begin = time.monotonic()
     connection.request("POST", "/v1/functions/inspect", body=body, headers=headers)
     response = connection.getresponse()
@@ -54,30 +66,33 @@ def request_ms(connection, headers, text):
 def measure(options):
     if not (harness.BUILD / "sandbox-inspect").exists():
         return None
-    count = 10 if options.quick else 40
-    daemon = harness.start_daemon()
+    turns = range(10 if options.quick else 40)
+    people, machines = library(), dense()
+    daemon = harness.start_daemon(LOG_LEVEL="info")
     connection = http.client.HTTPConnection(daemon.host, daemon.port)
-    headers = {"Content-Type": "application/json", "Authorization": "Bearer " + daemon.secret}
     try:
-        program = [program_ms(source(i)) for i in range(count)]
-        fresh = [request_ms(connection, headers, source(i)) for i in range(count)]
-        known = [request_ms(connection, headers, source(0)) for _ in range(count)]
-        tiny = [request_ms(connection, headers, f"def f{i}(a): pass") for i in range(count)]
+        found = {
+            "program": [program_ms(salted(people, i)) for i in turns],
+            "dense": [program_ms(salted(machines, i)) for i in turns],
+            "request": [request_ms(daemon, connection, salted(people, i)) for i in turns],
+            "known": [request_ms(daemon, connection, salted(people, 0)) for _ in turns],
+            "tiny": [request_ms(daemon, connection, f"def f{i}(a): pass") for i in turns],
+        }
     finally:
         connection.close()
         daemon.stop()
-    return {name: {"min_ms": min(v), "p50_ms": statistics.median(v)}
-            for name, v in (("program", program), ("request", fresh), ("known", known), ("tiny", tiny))}
+    return {name: {"min_ms": min(v), "p50_ms": statistics.median(v)} for name, v in found.items()}
 
 
 def show(found, verdict):
     if not found:
         print("## Inspection\n\nBuilt without grammars: tools/fetch-grammars.\n")
         return
-    names = {"program": f"{LINES} lines of Python, the program alone (CPU)", "request": "the same as a request",
+    names = {"program": f"{LINES} lines of the standard library, the program alone",
+             "dense": f"{LINES} lines with a function in every ten", "request": "the library as a request",
              "known": "the same again, from memory", "tiny": "one function as a request"}
     print("## Inspection\n\n| | least ms | p50 ms |\n|---|---|---|")
     for name, words in names.items():
         print(f"| {words} | {found[name]['min_ms']:.1f} | {found[name]['p50_ms']:.1f} |")
     least = found["program"]["min_ms"]
-    print(f"\nBar: {LINES} lines in under {CEILING_MS:.0f} ms: {least:.1f} ms, {verdict(least < CEILING_MS)}.\n")
+    print(f"\nBar: {LINES} lines in under {BAR_MS:.0f} ms: {least:.1f} ms, {verdict(least < BAR_MS)}.\n")

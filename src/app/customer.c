@@ -5,8 +5,10 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 
 #include "base/fd.h"
@@ -14,33 +16,84 @@
 enum { DUP_BASE = 64 };
 
 struct customer {
-    pid_t pid;      /* 0: it has ended */
-    int go, failed; /* owned: lets it run; its errno, or the end */
+    pid_t pid;      /* of its keeper; 0: it has ended */
+    int go, failed; /* owned: lets it run and carries signals; its errno, or the end */
     int pidfd;      /* owned */
     struct event exited, late;
     customer_ended_fn *ended;
     void *user;
 };
 
-/* In the child: nothing of ours but the standard streams goes along. */
-__attribute__((noreturn)) static void become(char *const *command, int go, int failed)
+/* The command itself. */
+__attribute__((noreturn)) static void become(char *const *command, int failed)
 {
+    static const int changed[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP};
     sigset_t none;
-    char byte;
     int error;
 
-    go = fcntl(go, F_DUPFD_CLOEXEC, DUP_BASE);
-    failed = fcntl(failed, F_DUPFD_CLOEXEC, DUP_BASE);
-    (void)close_range(STDERR_FILENO + 1, DUP_BASE - 1, 0);
-    if (read(go, &byte, 1) != 1)
-        _exit(0); /* the daemon did not come up */
+    for (size_t i = 0; i < ARRAY_LEN(changed); i++)
+        (void)signal(changed[i], SIG_DFL);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)signal(SIGPIPE, SIG_DFL);
     (void)execvp(command[0], command);
     error = errno;
     (void)!write(failed, &error, sizeof error);
     _exit(127);
+}
+
+/* Passes signals on until it has ended, or the daemon has: then it is asked to end as well. */
+__attribute__((noreturn)) static void keep(pid_t pid, int go, int chld)
+{
+    struct pollfd p[] = {
+        {.fd = go,   .events = POLLIN},
+        {.fd = chld, .events = POLLIN},
+    };
+    unsigned char number;
+    int status;
+
+    for (;;) {
+        if (poll(p, ARRAY_LEN(p), -1) < 0 && errno != EINTR)
+            _exit(CUSTOMER_BY_SIGNAL);
+        if (p[1].revents && waitpid(pid, &status, WNOHANG) == pid)
+            _exit(WIFEXITED(status) ? WEXITSTATUS(status) : CUSTOMER_BY_SIGNAL);
+        if (!p[0].revents)
+            continue;
+        if (read(go, &number, 1) != 1) {
+            (void)kill(pid, SIGTERM);
+            _exit(CUSTOMER_BY_SIGNAL);
+        }
+        (void)kill(pid, number);
+    }
+}
+
+/* The keeper: the daemon that becomes somebody else could not signal the command itself. Nothing of
+ * ours but the standard streams goes along. */
+__attribute__((noreturn)) static void hold(char *const *command, int go, int failed)
+{
+    static const int ignored[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP};
+    sigset_t mask;
+    char byte;
+    pid_t pid;
+    int chld;
+
+    go = fcntl(go, F_DUPFD_CLOEXEC, DUP_BASE);
+    failed = fcntl(failed, F_DUPFD_CLOEXEC, DUP_BASE);
+    (void)close_range(STDERR_FILENO + 1, DUP_BASE - 1, 0);
+    for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
+        (void)signal(ignored[i], SIG_IGN);
+    (void)sigemptyset(&mask);
+    (void)sigaddset(&mask, SIGCHLD);
+    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
+    chld = signalfd(-1, &mask, SFD_CLOEXEC);
+    if (go < 0 || failed < 0 || chld < 0 || read(go, &byte, 1) != 1)
+        _exit(0); /* the daemon did not come up */
+    pid = fork();
+    if (pid == 0)
+        become(command, failed);
+    (void)close(failed);
+    if (pid < 0)
+        _exit(CUSTOMER_BY_SIGNAL);
+    keep(pid, go, chld);
 }
 
 int customer_prepare(char *const *command, struct customer **ret, struct err *e)
@@ -56,7 +109,7 @@ int customer_prepare(char *const *command, struct customer **ret, struct err *e)
     if (r == 0) {
         *c = (struct customer){.go = go[1], .failed = failed[0], .pidfd = -1, .pid = fork()};
         if (c->pid == 0)
-            become(command, go[0], failed[1]);
+            hold(command, go[0], failed[1]);
         r = c->pid < 0 ? -errno : 0;
     }
     fd_close_all(&go[0], 1);
@@ -66,8 +119,6 @@ int customer_prepare(char *const *command, struct customer **ret, struct err *e)
     if (r == 0 && c->pidfd < 0)
         r = -errno;
     if (r < 0) {
-        if (c)
-            c->pid = c->pid > 0 ? c->pid : 0;
         customer_free(c);
         return err_sys(e, r, "prepare '%.200s'", command[0]);
     }
@@ -96,7 +147,8 @@ static void on_late(evutil_socket_t fd, short what, void *user)
     customer_kill(user);
 }
 
-int customer_start(struct customer *c, struct event_base *base, customer_ended_fn *ended, void *user, struct err *e)
+int customer_start(struct customer *c, struct event_base *base, customer_ended_fn *ended,
+                   void *user, struct err *e)
 {
     int error = 0;
     ssize_t n;
@@ -108,12 +160,19 @@ int customer_start(struct customer *c, struct event_base *base, customer_ended_f
     n = read(c->failed, &error, sizeof error); /* the end comes with its exec */
     if (n != 0)
         return err_sys(e, n == sizeof error ? -error : -EIO, "start the command");
-    fd_close_all(&c->go, 1);
     fd_close_all(&c->failed, 1);
     (void)event_assign(&c->exited, base, c->pidfd, EV_READ, on_exited, c);
     (void)evtimer_assign(&c->late, base, on_late, c);
     (void)event_add(&c->exited, NULL);
     return 0;
+}
+
+static void pass_on(struct customer *c, int number)
+{
+    unsigned char byte = (unsigned char)number;
+
+    if (c->pid > 0)
+        (void)!write(c->go, &byte, 1);
 }
 
 void customer_signal(struct customer *c, int number)
@@ -122,14 +181,13 @@ void customer_signal(struct customer *c, int number)
 
     if (c->pid <= 0)
         return;
-    (void)kill(c->pid, number);
+    pass_on(c, number);
     (void)event_add(&c->late, &grace);
 }
 
 void customer_kill(struct customer *c)
 {
-    if (c->pid > 0)
-        (void)kill(c->pid, SIGKILL);
+    pass_on(c, SIGKILL);
 }
 
 bool customer_is_running(const struct customer *c)
@@ -144,9 +202,11 @@ void customer_free(struct customer *c)
     if (event_initialized(&c->exited)) {
         (void)event_del(&c->exited);
         (void)event_del(&c->late);
+        customer_kill(c);
     }
-    reapp(&c->pid);
     closep(&c->go);
+    if (c->pid > 0)
+        (void)waitpid(c->pid, NULL, 0);
     closep(&c->failed);
     closep(&c->pidfd);
     free(c);

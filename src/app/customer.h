@@ -25,10 +25,10 @@ typedef void customer_ended_fn(void *user, int status);
 /* command: NULL-terminated. */
 must_check int customer_prepare(char *const *command, struct customer **ret, struct err *e);
 /* Lets it run; fails when it cannot be executed. */
-must_check int customer_start(struct customer *c, struct event_base *base, customer_ended_fn *ended, void *user,
-                              struct err *e);
+must_check int customer_start(struct customer *c, struct event_base *base, customer_ended_fn *ended,
+                              void *user, struct err *e);
 /* Passes a signal on; what does not end within CUSTOMER_GRACE_S is killed. */
 void customer_signal(struct customer *c, int number);
 void customer_kill(struct customer *c);
 bool customer_is_running(const struct customer *c); /* NULL: no */
-void customer_free(struct customer *c); /* ends it; NULL is fine */
+void customer_free(struct customer *c);             /* ends it; NULL is fine */

@@ -65,7 +65,9 @@ static enum proxy_dial on_dial(void *user, struct proxy_conn *c)
 {
     struct expose *x = user;
     struct persistent *p = x->home ? x->home : x->app->sandboxes->standard;
-    struct file_order o = {.verb = FILE_CONNECT, .path = {"", 0}};
+    struct file_order o = {
+        .verb = FILE_CONNECT, .path = {"", 0}
+    };
     struct dial *d;
     struct err e;
 
@@ -100,7 +102,8 @@ static int start(struct expose *x, uint16_t port, struct err *e)
     return proxy_open(&conf, &x->proxy, e);
 }
 
-static int expose_new(struct app *a, struct persistent *home, uint16_t port, struct expose **ret, struct err *e)
+static int expose_new(struct app *a, struct persistent *home, uint16_t port, struct expose **ret,
+                      struct err *e)
 {
     struct expose *x = calloc(1, sizeof *x);
 

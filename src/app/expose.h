@@ -23,6 +23,6 @@ uint16_t expose_port(const struct expose *x);
 /* 0, or -1 when a port is bound already (ERR_CALLER) or the proxy cannot be had. Any string will
  * do; one that is no port fails when somebody connects. */
 must_check int expose_bind(struct persistent *p, const char *port, struct err *e);
-void expose_unbind(struct persistent *p); /* new connections only: the others go on */
+void expose_unbind(struct persistent *p);             /* new connections only: the others go on */
 uint16_t expose_own_port(const struct persistent *p); /* of its own proxy; 0: none */
-void expose_done(struct persistent *p); /* for sandboxes.c: it ends */
+void expose_done(struct persistent *p);               /* for sandboxes.c: it ends */

@@ -7,5 +7,5 @@
 
 enum { FILING_PATH_MAX = 32 * 1024 }; /* longer ones no kernel takes */
 
-must_check int filing_start(struct persistent *p, const struct file_order *o, filework_fn *done, void *user,
-                            struct filework **ret, struct err *e);
+must_check int filing_start(struct persistent *p, const struct file_order *o, filework_fn *done,
+                            void *user, struct filework **ret, struct err *e);

@@ -14,12 +14,15 @@ enum {
     VALIDATE_INLINE = 262144, /* larger answers do not block the loop */
     EXIT_MEMORY = 3,          /* inspect/main.c */
     EXIT_ABSENT = 127,        /* nothing to exec */
+    LARGE = 65536,            /* bytes of source */
     ALIASES_MAX = 3,
 };
 
 static const char program[] = "/opt/sandbox-executor/bin/sandbox-inspect";
-/* The allocator of the C library asks the kernel for little at a time; a tree is megabytes. */
-static const char *const environment[] = {"GLIBC_TUNABLES=glibc.malloc.top_pad=16777216", NULL};
+/* The tree of a large source is many megabytes: in large pages, if the kernel has them. */
+static const char *const for_large[] = {
+    "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=16777216", NULL};
+static const char *const for_small[] = {NULL};
 
 static const struct {
     const char *name;
@@ -298,7 +301,7 @@ static void start(void *user)
     struct plan plan = {
         .template = TEMPLATE_EXEC,
         .argv = argv,
-        .envp = environment,
+        .envp = i->frames.n > LARGE ? for_large : for_small,
         .cwd = "/",
         .frames = {i->frames.p, i->frames.n},
         .limits = i->limits

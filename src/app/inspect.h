@@ -24,7 +24,7 @@ enum {
     INSPECT_CODE_MAX = 8 << 20,    /* bytes of code */
     INSPECT_ANSWER_MAX = 16 << 20, /* bytes of an answer */
     INSPECT_KEPT = 256,            /* answers remembered */
-    INSPECT_KEPT_ONE = 1 << 20,    /* a larger one is not */
+    INSPECT_KEPT_ONE = 4 << 20,    /* a larger one is not */
     INSPECT_KEPT_BYTES = 32 << 20, /* all of them together */
 };
 

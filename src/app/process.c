@@ -161,8 +161,8 @@ static struct process *process_new(struct persistent *home, const struct shell_o
     return p;
 }
 
-int process_start(struct persistent *home, const struct shell_order *o, process_started_fn *started, void *user,
-                  enum command_fault *ret_why, struct err *e)
+int process_start(struct persistent *home, const struct shell_order *o, process_started_fn *started,
+                  void *user, enum command_fault *ret_why, struct err *e)
 {
     const struct shell_events events = {on_started, on_failed, on_output, on_exited, on_done, NULL};
     struct shell_events own = events;
@@ -186,16 +186,17 @@ struct process *process_find(const struct persistent *home, const char *id, size
 {
     struct process *p;
 
-    TAILQ_FOREACH (p, &home->processes, link)
-        if (strlen(p->id) == n && memcmp(p->id, id, n) == 0)
-            return p;
+    TAILQ_FOREACH(p, &home->processes, link)
+    if (strlen(p->id) == n && memcmp(p->id, id, n) == 0)
+        return p;
     return NULL;
 }
 
 int process_kill(struct process *p, struct err *e)
 {
     if (p->status != PROCESS_RUNNING)
-        return err_set(e, ERR_CALLER, "process is not running (status: %s)", process_status_name(p->status));
+        return err_set(e, ERR_CALLER, "process is not running (status: %s)",
+                       process_status_name(p->status));
     shell_kill(p->shell);
     return 0;
 }

@@ -51,8 +51,9 @@ struct process {
 /* p == NULL in the callback: it could not be started. Exactly once, later. */
 typedef void process_started_fn(void *user, struct process *p, enum command_fault why, int sys);
 
-must_check int process_start(struct persistent *home, const struct shell_order *o, process_started_fn *started,
-                             void *user, enum command_fault *ret_why, struct err *e);
+must_check int process_start(struct persistent *home, const struct shell_order *o,
+                             process_started_fn *started, void *user, enum command_fault *ret_why,
+                             struct err *e);
 struct process *process_find(const struct persistent *home, const char *id, size_t n);
 /* ERR_CALLER when it does not run. */
 must_check int process_kill(struct process *p, struct err *e);

@@ -47,7 +47,8 @@ static void persistent_free(struct persistent *p)
 
 static void arm(struct persistent *p, uint64_t ms)
 {
-    struct timeval tv = {.tv_sec = (time_t)(ms / MS_PER_S), .tv_usec = (suseconds_t)(ms % MS_PER_S * US_PER_MS)};
+    struct timeval tv = {.tv_sec = (time_t)(ms / MS_PER_S),
+                         .tv_usec = (suseconds_t)(ms % MS_PER_S * US_PER_MS)};
 
     (void)event_add(p->timer, &tv);
 }
@@ -65,8 +66,8 @@ static void end(struct persistent *p, const char *why)
     s->n--;
     if (s->standard == p)
         s->standard = NULL;
-    log_event(&s->app->log, LOG_INFO, "sandbox_ended", LOG_STR("sandbox_id", p->id), LOG_STR("reason", why),
-              LOG_STR("error", p->crew ? crew_failure(p->crew) : ""));
+    log_event(&s->app->log, LOG_INFO, "sandbox_ended", LOG_STR("sandbox_id", p->id),
+              LOG_STR("reason", why), LOG_STR("error", p->crew ? crew_failure(p->crew) : ""));
     expose_unbind(p);
     processes_end(p);
     if (p->crew)
@@ -184,15 +185,17 @@ static int put_env(struct persistent *p, const struct persistent_spec *spec, str
 
 static int check_name(struct sandboxes *s, const char *name, struct err *e)
 {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     struct persistent *p;
 
     if (strlen(name) > PERSISTENT_NAME_MAX || name[0] == '.' || name[strspn(name, allowed)])
-        return err_set(e, ERR_CALLER, "name: letters, digits and ._- only, at most %d, not starting with a dot",
+        return err_set(e, ERR_CALLER,
+                       "name: letters, digits and ._- only, at most %d, not starting with a dot",
                        PERSISTENT_NAME_MAX);
-    TAILQ_FOREACH (p, &s->list, link)
-        if (strcmp(p->name, name) == 0 || strcmp(p->id, name) == 0)
-            return err_set(e, ERR_CALLER, "there is a sandbox '%s' already", name);
+    TAILQ_FOREACH(p, &s->list, link)
+    if (strcmp(p->name, name) == 0 || strcmp(p->id, name) == 0)
+        return err_set(e, ERR_CALLER, "there is a sandbox '%s' already", name);
     return 0;
 }
 
@@ -208,8 +211,8 @@ static int start(struct persistent *p, struct err *e)
     return crew_open(&conf, &p->crew, e);
 }
 
-int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec, struct persistent **ret,
-                     struct err *e)
+int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
+                     struct persistent **ret, struct err *e)
 {
     struct persistent *p;
     char tail[ID_RANDOM + 1];
@@ -241,7 +244,8 @@ int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec, st
     s->n++;
     if (p->idle_ms > 0)
         arm(p, p->idle_ms);
-    log_event(&s->app->log, LOG_INFO, "sandbox_created", LOG_STR("sandbox_id", p->id), LOG_STR("name", p->name));
+    log_event(&s->app->log, LOG_INFO, "sandbox_created", LOG_STR("sandbox_id", p->id),
+              LOG_STR("name", p->name));
     *ret = p;
     return 0;
 }
@@ -267,11 +271,11 @@ int sandboxes_find(struct sandboxes *s, const char *id, struct persistent **ret,
         *ret = s->standard;
         return 0;
     }
-    TAILQ_FOREACH (p, &s->list, link)
-        if (strcmp(p->id, id) == 0 || strcmp(p->name, id) == 0) {
-            *ret = p;
-            return 0;
-        }
+    TAILQ_FOREACH(p, &s->list, link)
+    if (strcmp(p->id, id) == 0 || strcmp(p->name, id) == 0) {
+        *ret = p;
+        return 0;
+    }
     return err_set(e, ERR_ABSENT, "no sandbox '%.128s'", id);
 }
 

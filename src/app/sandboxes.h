@@ -66,7 +66,7 @@ struct persistent {
     size_t activities_n;
     struct process_list processes; /* in the order they were started */
     size_t processes_n;
-    uint64_t log_bytes;  /* of all processes' logs */
+    uint64_t log_bytes;    /* of all processes' logs */
     struct expose *expose; /* owned: its own proxy, if it ever had a port bound */
     struct event *timer;   /* owned */
     void (*freed)(void *user);
@@ -94,10 +94,11 @@ struct persistent_spec {
 
 /* Limits of a persistent sandbox as configured. */
 struct limits sandboxes_limits(const struct app *a);
-must_check int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec, struct persistent **ret,
-                                struct err *e);
+must_check int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
+                                struct persistent **ret, struct err *e);
 /* By id or name; "default" is made when it is not there. ERR_ABSENT. */
-must_check int sandboxes_find(struct sandboxes *s, const char *id, struct persistent **ret, struct err *e);
+must_check int sandboxes_find(struct sandboxes *s, const char *id, struct persistent **ret,
+                              struct err *e);
 /* Everything inside dies; it is not found any more. freed() comes when nothing of it is left. */
 typedef void persistent_freed_fn(void *user);
 void sandboxes_delete(struct persistent *p, persistent_freed_fn *freed, void *user);
@@ -108,4 +109,5 @@ void persistent_usage(const struct persistent *p, struct usage *ret);
 unsigned persistent_writable(const struct persistent *p);
 
 void activity_begin(struct persistent *p, struct activity *a, void (*drop)(struct activity *a));
-void activity_end(struct activity *a); /* fine when it was never begun; the sandbox may be gone then */
+void activity_end(
+    struct activity *a); /* fine when it was never begun; the sandbox may be gone then */

@@ -171,7 +171,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
 
 static void arm(struct shell *s, struct event_base *base, uint64_t ms)
 {
-    struct timeval tv = {.tv_sec = (time_t)(ms / MS_PER_S), .tv_usec = (suseconds_t)(ms % MS_PER_S * US_PER_MS)};
+    struct timeval tv = {.tv_sec = (time_t)(ms / MS_PER_S),
+                         .tv_usec = (suseconds_t)(ms % MS_PER_S * US_PER_MS)};
 
     if (ms == 0)
         return;
@@ -187,7 +188,10 @@ static int start(struct shell *s, struct persistent *p, const struct shell_order
     cleanup_with(env_done) struct environment env = {0};
     const char *const argv[ARGV_ITEMS] = {"/bin/sh", "sh", "-c", o->cmd.n ? o->cmd.p : "", NULL};
     const struct command_events events = {on_started, on_failed, on_output, on_exited, on_done, s};
-    struct plan plan = {.argv = argv, .cwd = o->cwd.n ? o->cwd.p : "/workspace", .input = o->input, .limits = p->limits};
+    struct plan plan = {.argv = argv,
+                        .cwd = o->cwd.n ? o->cwd.p : "/workspace",
+                        .input = o->input,
+                        .limits = p->limits};
 
     if (has_nul(o->cmd) || env_make(&env, p, o) < 0)
         return err_set(e, ERR_CALLER, "the command or its environment cannot be passed on");
@@ -195,8 +199,9 @@ static int start(struct shell *s, struct persistent *p, const struct shell_order
     return command_start(p->crew, &plan, &events, &s->command, e);
 }
 
-int shell_start(struct persistent *p, const struct shell_order *o, const struct shell_events *events,
-                struct shell **ret, enum command_fault *ret_why, struct err *e)
+int shell_start(struct persistent *p, const struct shell_order *o,
+                const struct shell_events *events, struct shell **ret, enum command_fault *ret_why,
+                struct err *e)
 {
     struct shell *s;
 

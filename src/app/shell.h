@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A shell command in a persistent sandbox: what the caller gave becomes a plan, a deadline ends it. */
+/* A shell command in a persistent sandbox: what the caller gave becomes a plan, a deadline ends it.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -29,8 +30,9 @@ struct shell_events {
 };
 
 /* No callback comes before the return. On failure *ret_why says what failed. */
-must_check int shell_start(struct persistent *p, const struct shell_order *o, const struct shell_events *events,
-                           struct shell **ret, enum command_fault *ret_why, struct err *e);
+must_check int shell_start(struct persistent *p, const struct shell_order *o,
+                           const struct shell_events *events, struct shell **ret,
+                           enum command_fault *ret_why, struct err *e);
 void shell_pause(struct shell *s);
 void shell_resume(struct shell *s);
 void shell_kill(struct shell *s); /* the whole tree; done() still comes */

@@ -108,6 +108,9 @@ static void put_special(struct jw *w, const char *p, size_t length, bool ok)
         put_ascii_escaped(w->out, (unsigned char)*p);
     else if (ok)
         put_code_point(w->out, utf8_decode(p, length));
+    else if (w->html) /* Go's encoder: once per byte, and escaped */
+        for (size_t i = 0; i < length; i++)
+            put_u(w->out, 0xfffd);
     else if (w->ascii)
         put_u(w->out, 0xfffd);
     else

@@ -16,7 +16,7 @@ struct jw {
     struct buf *out; /* borrowed; look at out->failed once at the end */
     bool comma;      /* a comma is due before the next value */
     bool ascii;      /* escape everything beyond ASCII as \uXXXX (SSE) */
-    bool html;       /* also escape < > & U+2028 U+2029 as Go does (Koyeb family) */
+    bool html;       /* escape < > & U+2028 U+2029 and each bad byte as Go does (Koyeb family) */
 };
 
 #define JW(buffer) ((struct jw){.out = (buffer)})

@@ -24,8 +24,9 @@ const char *call_mode_name(enum call_mode m)
     F(language)                                                                                    \
     F(code)                                                                                        \
     F(functionName)                                                                                \
-    F(args) F(kwargs) F(schema) F(argsMode) F(autoModeThreshold) F(timeout) F(engine) F(options)   \
-        F(resultOptions)
+    F(args)                                                                                        \
+    F(kwargs)                                                                                      \
+    F(schema) F(argsMode) F(autoModeThreshold) F(timeout) F(engine) F(options) F(resultOptions)
 #define OPTION_FIELDS                                                                              \
     F(files)                                                                                       \
     F(mount)                                                                                       \
@@ -52,11 +53,12 @@ static int wrong(struct err *e, const char *field, const char *what)
 static void collect(struct json_value object, const char *const *names, size_t names_n, void *to)
 {
     struct json_value *v = to, key, value;
+    const struct json_value absent = {0};
 
     for (size_t at = 0; object.p && json_object_next(object, &at, &key, &value);)
         for (size_t i = 0; i < names_n; i++)
             if (json_key_is(key, names[i]))
-                v[i] = value.type == JSON_NULL ? (struct json_value){0} : value;
+                v[i] = value.type == JSON_NULL ? absent : value;
 }
 
 /* Decodes into the arena with a NUL behind. The arena was made large enough for the whole body, so

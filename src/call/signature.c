@@ -132,9 +132,11 @@ static void look_up(struct json_value functions, const char *name, size_t n, str
     size_t at = 0;
 
     while (functions.p && functions.type == JSON_ARRAY && json_array_next(functions, &at, &f)) {
-        struct json_value its = member(f, "name"), kind = member(f, "kind");
+        struct json_value its = member(f, "name"), kind = member(f, "kind"),
+                          full = member(f, "qualifiedName");
+        bool plain = its.p && same(its, name, n) && member_bool(f, "topLevel", false);
 
-        if (!its.p || !same(its, name, n) || !member_bool(f, "topLevel", false))
+        if (!plain && !(full.p && same(full, name, n)))
             continue;
         if (ret->function.p && kind.p && json_key_is(kind, "declaration"))
             continue;

@@ -43,7 +43,7 @@ struct plan {
     struct bytes input;  /* standard input; then end of file */
     struct limits limits;
     const char *workspace; /* NULL: a fresh one; else the name of a kept workspace */
-    const char *dirs; /* "app/data": directories at the top that are to be writable beside
-                         /workspace; the scan then names files from the top. NULL: none */
+    const char *dirs;      /* "app/data": directories at the top that are to be writable beside
+                              /workspace; the scan then names files from the top. NULL: none */
     bool scan_all; /* look at the workspace afterwards however it ended, hidden files included */
 };

@@ -40,7 +40,7 @@ struct run_result {
     struct usage usage;
     struct stamps at;
     int64_t files_left_out;      /* files that the scan did not report */
-    bool scanned;                /* the workspace was looked at: what was not reported is not there */
+    bool scanned;                /* the workspace was looked at: what it lacks is not there */
     enum plan_template template; /* what the sandbox really was */
     bool warm;
     char fault[500]; /* END_FAILED: words */

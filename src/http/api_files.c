@@ -30,8 +30,8 @@ struct file_call {
     struct koyeb_body body;
     struct buf text; /* of the request, while it is parsed on a worker */
     bool parsed;
-    bool working;    /* on a worker thread */
-    int fd;          /* owned: what is read */
+    bool working; /* on a worker thread */
+    int fd;       /* owned: what is read */
     uint64_t size;
     struct buf bytes; /* what was read */
     struct buf reply;
@@ -76,7 +76,8 @@ static struct file_call *file_call_new(struct http_call *c)
 
 /* ---- words ---- */
 
-static void put_error(struct buf *out, const char *op, const char *path, size_t path_n, const char *words)
+static void put_error(struct buf *out, const char *op, const char *path, size_t path_n,
+                      const char *words)
 {
     *out = BUF_INIT(path_n + 256);
     (void)buf_printf(out, "%s ", op);
@@ -85,8 +86,8 @@ static void put_error(struct buf *out, const char *op, const char *path, size_t 
 }
 
 /* `with_success`: as the endpoints that change something answer. */
-static void reply_error(struct file_call *f, const char *op, const char *path, size_t path_n, int sys,
-                        bool with_success)
+static void reply_error(struct file_call *f, const char *op, const char *path, size_t path_n,
+                        int sys, bool with_success)
 {
     struct buf text, body;
     struct jw w;
@@ -119,21 +120,29 @@ static const struct {
     const char *op;
     bool with_success;
 } refusals[] = {
-    [FILE_READ] = {"open", false},     [FILE_WRITE] = {"open", true},         [FILE_MKDIR] = {"mkdir", true},
-    [FILE_REMOVE] = {"remove", true},  [FILE_REMOVE_ALL] = {"unlinkat", true}, [FILE_LIST] = {"open", false},
+    [FILE_READ] = {"open",     false},
+      [FILE_WRITE] = {"open",     true },
+    [FILE_MKDIR] = {"mkdir",    true },
+      [FILE_REMOVE] = {"remove",   true },
+    [FILE_REMOVE_ALL] = {"unlinkat", true },
+      [FILE_LIST] = {"open",     false},
 };
 
 /* Sends the order, or answers and frees. */
 static bool begin(struct file_call *f, enum file_verb verb, size_t bytes_max, filework_fn *done)
 {
     const struct file_order o = {
-        .verb = verb, .path = {f->body.path.p ? f->body.path.p : "", f->body.path.n}, .bytes_max = bytes_max};
+        .verb = verb,
+        .path = {f->body.path.p ? f->body.path.p : "", f->body.path.n},
+        .bytes_max = bytes_max
+    };
     int bad = path_has_nul(&f->body) ? EINVAL : f->body.path.n > FILING_PATH_MAX ? ENAMETOOLONG : 0;
     struct persistent *p;
     struct err e;
 
     if (bad) {
-        reply_error(f, refusals[verb].op, f->body.path.p, f->body.path.n, bad, refusals[verb].with_success);
+        reply_error(f, refusals[verb].op, f->body.path.p, f->body.path.n, bad,
+                    refusals[verb].with_success);
         file_call_free(f);
         return false;
     }

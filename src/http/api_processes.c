@@ -144,13 +144,13 @@ void api_list_processes(struct http_call *c)
 
     if (!home)
         return;
-    TAILQ_FOREACH (p, &home->processes, link)
-        body.max += p->command_n * ESCAPE_FACTOR + REPLY_SLACK;
+    TAILQ_FOREACH(p, &home->processes, link)
+    body.max += p->command_n * ESCAPE_FACTOR + REPLY_SLACK;
     jw_object(&w);
     jw_key(&w, "processes");
     jw_array(&w);
-    TAILQ_FOREACH (p, &home->processes, link)
-        write_process(&w, p);
+    TAILQ_FOREACH(p, &home->processes, link)
+    write_process(&w, p);
     jw_array_end(&w);
     jw_object_end(&w);
     koyeb_reply(c, 200, &body);

@@ -71,7 +71,9 @@ static const struct {
 
 static void reply_failure(struct http_call *c, const struct file_result *r)
 {
-    struct reply_problem p = {.status = 500, .code = "Executor.InternalError", .description = "The file operation failed"};
+    struct reply_problem p = {.status = 500,
+                              .code = "Executor.InternalError",
+                              .description = "The file operation failed"};
     char words[128] = "the sandbox has ended", text[512];
 
     if (r->sys > 0)
@@ -118,7 +120,8 @@ static struct raw_call *begin(struct http_call *c, struct file_order *o, filewor
 
 static void make_etag(const struct file_result *r, char out[ETAG_MAX])
 {
-    (void)snprintf(out, ETAG_MAX, "\"%llx-%llx-%llx\"", (unsigned long long)r->inode, (unsigned long long)r->size,
+    (void)snprintf(out, ETAG_MAX, "\"%llx-%llx-%llx\"", (unsigned long long)r->inode,
+                   (unsigned long long)r->size,
                    (unsigned long long)r->mtime_s * 1000000000u + (unsigned long long)r->mtime_ns);
 }
 
@@ -218,7 +221,8 @@ static void send_file(struct raw_call *r, struct file_result *f)
                        (unsigned long long)(range.from + range.n - 1), (unsigned long long)f->size);
         http_set_header(c, "Content-Range", text);
     }
-    http_reply_file(c, ranged == RANGE_GOOD ? 206 : 200, mime_of(r->path), take_fd(&f->fd), range.from, range.n);
+    http_reply_file(c, ranged == RANGE_GOOD ? 206 : 200, mime_of(r->path), take_fd(&f->fd),
+                    range.from, range.n);
 }
 
 static void on_opened(void *user, struct file_result *f)

@@ -18,10 +18,10 @@
 #include "http/sse.h"
 
 enum {
-    ENCODE_INLINE = 1 << 20,    /* larger answers are made on a worker */
-    REPLY_SLACK = 1024,         /* an answer beside its texts */
-    ESCAPE_FACTOR = 6,          /* one byte becomes at most \u00XX */
-    STREAM_LINE_MAX = 8 << 20,  /* a longer line is more than one event */
+    ENCODE_INLINE = 1 << 20,   /* larger answers are made on a worker */
+    REPLY_SLACK = 1024,        /* an answer beside its texts */
+    ESCAPE_FACTOR = 6,         /* one byte becomes at most \u00XX */
+    STREAM_LINE_MAX = 8 << 20, /* a longer line is more than one event */
     EVENT_SLACK = 128,
 };
 
@@ -272,7 +272,8 @@ static void stream_done(void *user, int code, bool timed_out)
 {
     struct streaming *s = user;
     char json[64];
-    int n = snprintf(json, sizeof json, "{\"code\":%d,\"error\":%s}", code, code ? "true" : "false");
+    int n =
+        snprintf(json, sizeof json, "{\"code\":%d,\"error\":%s}", code, code ? "true" : "false");
 
     (void)timed_out;
     for (int i = 0; i < COMMAND_STREAMS; i++) {
@@ -288,7 +289,8 @@ static void stream_done(void *user, int code, bool timed_out)
 
 void api_run_streaming(struct http_call *c)
 {
-    const struct shell_events events = {stream_started, stream_failed, stream_output, NULL, stream_done, NULL};
+    const struct shell_events events = {stream_started, stream_failed, stream_output,
+                                        NULL,           stream_done,   NULL};
     struct shell_events own = events;
     struct streaming *s = calloc(1, sizeof *s);
     struct persistent *p;

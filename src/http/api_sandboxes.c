@@ -53,8 +53,8 @@ static void write_processes(struct jw *w, const struct persistent *p)
     const struct process *pr;
     int64_t running = 0;
 
-    TAILQ_FOREACH (pr, &p->processes, link)
-        running += pr->status == PROCESS_RUNNING;
+    TAILQ_FOREACH(pr, &p->processes, link)
+    running += pr->status == PROCESS_RUNNING;
     jw_key(w, "processes");
     jw_object(w);
     jw_kv_int(w, "running", running);
@@ -120,7 +120,8 @@ static void write_one(struct jw *w, const struct persistent *p)
 static void write_writable(struct jw *w, const struct persistent *p)
 {
     static const char *const names[] = {"/usr", "/usr/local", "/etc"};
-    static const char *const always[] = {"/workspace", "/home", "/tmp", "/var", "/opt", "/srv", "/run", "/mnt"};
+    static const char *const always[] = {"/workspace", "/home", "/tmp", "/var",
+                                         "/opt",       "/srv",  "/run", "/mnt"};
     unsigned bits = persistent_writable(p);
 
     jw_key(w, "writable");
@@ -159,12 +160,13 @@ void api_sandboxes_list(struct http_call *c)
     struct jw w = JW(&body);
     const struct persistent *p;
 
-    TAILQ_FOREACH (p, &s->list, link)
-        body.max += json_max(p);
+    TAILQ_FOREACH(p, &s->list, link)
+    body.max += json_max(p);
     jw_object(&w);
     jw_key(&w, "sandboxes");
     jw_array(&w);
-    TAILQ_FOREACH (p, &s->list, link) {
+    TAILQ_FOREACH(p, &s->list, link)
+    {
         write_one(&w, p);
         jw_object_end(&w);
     }
@@ -222,7 +224,9 @@ static void on_looked(void *user, struct file_result *r)
 
 void api_sandbox_get(struct http_call *c)
 {
-    const struct file_order o = {.verb = FILE_USAGE, .path = {"", 0}};
+    const struct file_order o = {
+        .verb = FILE_USAGE, .path = {"", 0}
+    };
     struct persistent *p = find(c);
     struct looking *l = p ? calloc(1, sizeof *l) : NULL;
     struct err e;
@@ -310,7 +314,8 @@ static int take_env(struct create_body *b, struct json_value v, struct err *e)
     while (json_object_next(v, &at, &key, &value)) {
         struct exec_var *x = &b->env[b->spec.env_n];
 
-        if (b->spec.env_n == ENV_MAX || take_string(b, key, &x->name) < 0 || take_string(b, value, &x->value) < 0)
+        if (b->spec.env_n == ENV_MAX || take_string(b, key, &x->name) < 0 ||
+            take_string(b, value, &x->value) < 0)
             return bad(e, "env", "must be an object of strings");
         if (x->name.n == 0 || memchr(x->name.p, '=', x->name.n))
             return bad(e, "env", "a name is empty or contains '='");
@@ -364,7 +369,8 @@ static int take_network(struct create_body *b, struct json_value v, struct err *
     if (take_string(b, mode, &name) < 0)
         return bad(e, "network", "must be an object with a 'mode'");
     if (strcmp(name.p, "none") != 0)
-        return err_set(e, ERR_DENIED, "network.mode: '%.32s' is not offered here, only 'none'", name.p);
+        return err_set(e, ERR_DENIED, "network.mode: '%.32s' is not offered here, only 'none'",
+                       name.p);
     return 0;
 }
 
@@ -414,7 +420,10 @@ void api_sandbox_create(struct http_call *c)
 {
     struct app *a = http_app(c);
     struct create_body b = {
-        .spec = {.name = "", .limits = sandboxes_limits(a), .idle_ms = a->config.sandbox_idle_s * MS_PER_S}};
+        .spec = {.name = "",
+                 .limits = sandboxes_limits(a),
+                 .idle_ms = a->config.sandbox_idle_s * MS_PER_S}
+    };
     struct persistent *p;
     struct err e;
 

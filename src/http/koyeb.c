@@ -90,7 +90,9 @@ static bool take_environment(struct koyeb_body *b, struct json_value v)
     if (!b->env)
         b->env = calloc(ENV_MAX, sizeof *b->env);
     while (b->env && json_object_next(v, &at, &key, &value)) {
-        struct exec_var var = {.value = {"", 0}};
+        struct exec_var var = {
+            .value = {"", 0}
+        };
 
         if (b->env_n == ENV_MAX || !take_string(b, key, &var.name))
             return false;

@@ -49,7 +49,7 @@ static struct slice rest(struct slice s, size_t n)
 
 static struct slice comment_line(struct slice l)
 {
-    static const char *const marks[] = {"/**", "/*!", "/*",     "///", "//!",
+    static const char *const marks[] = {"/**", "/*!", "/*",     "///",  "//!",
                                         "//",  "*",   "=begin", "=end", "#"};
 
     l = slice_trim(l);
@@ -488,8 +488,7 @@ static void read_line(struct reading *r, struct slice line, struct slice followi
         read_sphinx(r, l);
     } else if (read_heading(r, l, indent, is_underline(following))) {
         return;
-    } else if (r->section != SECTION_NONE &&
-               (indent > r->indent || r->section == SECTION_NUMPY)) {
+    } else if (r->section != SECTION_NONE && (indent > r->indent || r->section == SECTION_NUMPY)) {
         read_in_section(r, l, indent);
     } else if (r->open) {
         read_more(r, l);

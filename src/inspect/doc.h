@@ -23,8 +23,8 @@ struct doc {
 
 /* A comment, or lines of comments, without their marks. p == NULL: nothing is said. */
 struct slice doc_of_comment(struct arena *a, struct slice raw);
-/* A string literal of Python, prefix and quotes included, as inspect.cleandoc() shows it. */
-struct slice doc_of_string(struct arena *a, struct slice literal);
+/* A string literal `s` of Python, prefix and quotes included, as inspect.cleandoc() shows it. */
+struct slice doc_of_string(struct arena *a, struct slice s);
 
 void doc_read(struct arena *a, enum dialect dialect, struct slice text, struct doc *ret);
 /* NULL: nothing is said of it. */

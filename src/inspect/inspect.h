@@ -19,16 +19,16 @@
 #include "base/cleanup.h"
 
 enum {
-    INSPECT_SOURCE_MAX = 8 << 20,    /* bytes of source text */
-    INSPECT_OUTPUT_MAX = 32 << 20,   /* bytes of the answer */
-    INSPECT_ARENA_MAX = 64 << 20,    /* bytes of texts made on the way */
-    INSPECT_PARSE_MS = 5000,         /* the parser gives up */
-    INSPECT_FUNCTIONS_MAX = 2000,    /* further ones are not listed */
-    INSPECT_PARAMS_MAX = 255,        /* of one function; further ones are not listed */
-    INSPECT_NODES_MAX = 4000000,     /* looked at in one walk */
-    INSPECT_SCOPE_MAX = 24,          /* classes in modules in namespaces in ... */
-    INSPECT_DEPTH_MAX = 16,          /* types within types, literals within literals */
-    INSPECT_TEXT_MAX = 16384,        /* bytes of one type, default or comment in the answer */
+    INSPECT_SOURCE_MAX = 8 << 20,  /* bytes of source text */
+    INSPECT_OUTPUT_MAX = 32 << 20, /* bytes of the answer */
+    INSPECT_ARENA_MAX = 64 << 20,  /* bytes of texts made on the way */
+    INSPECT_PARSE_MS = 3000,       /* the parser gives up */
+    INSPECT_FUNCTIONS_MAX = 2000,  /* further ones are not listed */
+    INSPECT_PARAMS_MAX = 255,      /* of one function; further ones are not listed */
+    INSPECT_NODES_MAX = 4000000,   /* looked at in one walk */
+    INSPECT_SCOPE_MAX = 24,        /* classes in modules in namespaces in ... */
+    INSPECT_DEPTH_MAX = 16,        /* types within types, literals within literals */
+    INSPECT_TEXT_MAX = 16384,      /* bytes of one type, default or comment in the answer */
 };
 
 /* Why there is no answer. */

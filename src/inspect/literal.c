@@ -69,6 +69,19 @@ static bool read_word(struct reader *r)
 
 /* ---- numbers ---- */
 
+static unsigned digit_value(char c)
+{
+    return (unsigned)(c <= '9' ? c - '0' : tolower(c) - 'a' + 10);
+}
+
+/* 10UL, 1.5f, 3n */
+static void skip_suffix(struct reader *r)
+{
+    if (r->d == DIALECT_C || r->d == DIALECT_CPP || r->d == DIALECT_JAVASCRIPT)
+        while (r->p < r->end && strchr("uUlLfFn", *r->p) && *r->p)
+            r->p++;
+}
+
 static bool read_hex(struct reader *r)
 {
     unsigned long long v = 0;
@@ -79,9 +92,9 @@ static bool read_hex(struct reader *r)
             continue;
         if (++digits > 15)
             return false;
-        v = v * 16 + (unsigned)(isdigit((unsigned char)*r->p) ? *r->p - '0'
-                                                             : tolower(*r->p) - 'a' + 10);
+        v = v * 16 + digit_value(*r->p);
     }
+    skip_suffix(r);
     return digits > 0 && buf_printf(r->out, "%llu", v) == 0;
 }
 
@@ -119,9 +132,7 @@ static bool read_decimal(struct reader *r)
         if (power == 0)
             return false;
     }
-    if (r->d == DIALECT_C || r->d == DIALECT_CPP || r->d == DIALECT_JAVASCRIPT)
-        while (r->p < r->end && strchr("uUlLfFn", *r->p) && *r->p)
-            r->p++;
+    skip_suffix(r);
     return whole + part > 0;
 }
 
@@ -146,8 +157,7 @@ static bool read_code_point(struct reader *r, size_t digits, struct buf *text)
     if (braces)
         r->p++;
     for (; n < max && r->p < r->end && isxdigit((unsigned char)*r->p); n++, r->p++)
-        c = c * 16 + (uint32_t)(isdigit((unsigned char)*r->p) ? *r->p - '0'
-                                                             : tolower(*r->p) - 'a' + 10);
+        c = c * 16 + digit_value(*r->p);
     if (n == 0 || (!braces && n != max) || (braces && !(r->p < r->end && *r->p++ == '}')))
         return false;
     if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000) || (digits == 2 && c > 0x7f))
@@ -272,25 +282,29 @@ static bool read_map(struct reader *r, const char *close)
     return buf_putc(r->out, '}') == 0;
 }
 
+/* ["a" => 1] of PHP: looked for, not tried, because trying again at every level doubles the work
+ * at every level. */
+static bool has_keys(struct reader *r)
+{
+    const char *from = r->p;
+    size_t begin = r->out->n;
+    bool keys = read_key(r) && take(r, "=>");
+
+    r->p = from;
+    if (!r->out->failed)
+        r->out->n = begin;
+    return keys;
+}
+
 static bool read_group(struct reader *r)
 {
-    size_t begin = r->out->n;
-    const char *from = r->p;
-
     if (take(r, "{"))
         return r->d != DIALECT_C && r->d != DIALECT_CPP && read_map(r, "}");
-    if (take(r, "(") && r->d == DIALECT_PYTHON)
-        return read_list(r, ")");
-    r->p = from;
+    if (take(r, "("))
+        return r->d == DIALECT_PYTHON && read_list(r, ")");
     if (!take(r, "["))
         return false;
-    from = r->p;
-    if (read_list(r, "]"))
-        return true;
-    if (r->d != DIALECT_PHP)
-        return false;
-    r->p = from, r->out->n = begin; /* ["a" => 1] */
-    return read_map(r, "]");
+    return r->d == DIALECT_PHP && has_keys(r) ? read_map(r, "]") : read_list(r, "]");
 }
 
 static bool read_value(struct reader *r)
@@ -318,11 +332,12 @@ static bool read_value(struct reader *r)
 
 bool literal_to_json(enum dialect d, struct slice text, struct buf *out)
 {
-    struct reader r = {.d = d, .p = text.p, .end = text.p + text.n, .out = out};
+    struct reader r = {.d = d, .p = text.p, .out = out};
     size_t begin = out->n;
 
     if (!text.p || text.n > INSPECT_TEXT_MAX)
         return false;
+    r.end = text.p + text.n;
     if ((d == DIALECT_C || d == DIALECT_CPP) && text.n > 0 && text.p[0] == '\'')
         return false; /* a character is a number whose value depends on the compiler */
     if (read_value(&r)) {

@@ -164,6 +164,18 @@ static bool same_types(const struct function *a, const struct function *b)
     return true;
 }
 
+/* A prototype is often where the comment is. */
+static void inherit_doc(struct function *to, const struct function *from)
+{
+    if (to->doc.p || !from->doc.p || !same_types(to, from))
+        return;
+    to->doc = from->doc;
+    to->summary = from->summary;
+    to->return_doc = from->return_doc;
+    for (size_t i = 0; i < to->params_n; i++)
+        to->params[i].description = from->params[i].description;
+}
+
 /* One name in one scope. The last definition wins, but a prototype never replaces a definition; in
  * C++ other types make an overload, and which one is meant nobody can say. */
 static void settle_group(const struct model *m, struct place *v, size_t n)
@@ -186,6 +198,8 @@ static void settle_group(const struct model *m, struct place *v, size_t n)
             last = i;
         } else {
             f->shadowed = true;
+            if (f->kind == FUNCTION_DECLARATION && last < n)
+                inherit_doc(v[last].f, f);
         }
     }
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A type expression is a union of terms; a term is a name with arguments in [] or <>, a literal, or
- * a group. That is enough for Python annotations, PHP types and the types in JSDoc, phpDoc and YARD.
+ * a group. That is enough for Python annotations, PHP types and the types in JSDoc, phpDoc and
+ * YARD.
  *
  *   int | None   Optional[list[str]]   Literal["a", "b"]   ?string   Array<number>   string[]
  *
@@ -91,7 +92,7 @@ static void skip_blanks(struct typing *t)
         t->s.p++, t->s.n--;
 }
 
-static bool accept(struct typing *t, const char *text)
+static bool take_mark(struct typing *t, const char *text)
 {
     size_t n = strlen(text);
 
@@ -154,9 +155,9 @@ static struct slice literal_take(struct typing *t)
 
 static const char *closer(struct typing *t)
 {
-    if (accept(t, "["))
+    if (take_mark(t, "["))
         return "]";
-    if (accept(t, "<"))
+    if (take_mark(t, "<"))
         return ">";
     return NULL;
 }
@@ -174,7 +175,7 @@ static void skip_to(struct typing *t, const char *close)
         else if (strchr("]>)}", t->s.p[0]) && depth > 0)
             depth--;
     }
-    (void)accept(t, close);
+    (void)take_mark(t, close);
 }
 
 static void args_literal(struct typing *t, const char *close, struct buf *out)
@@ -195,7 +196,7 @@ static void args_literal(struct typing *t, const char *close, struct buf *out)
             return;
         }
         any = true;
-    } while (accept(t, ","));
+    } while (take_mark(t, ","));
     (void)buf_puts(out, "]}");
     skip_to(t, close);
 }
@@ -205,7 +206,7 @@ static void args_union(struct typing *t, const char *close, bool or_null, struct
 {
     (void)buf_puts(out, "{\"anyOf\":[");
     type_union(t, out);
-    while (accept(t, ",")) {
+    while (take_mark(t, ",")) {
         (void)buf_putc(out, ',');
         type_union(t, out);
     }
@@ -221,14 +222,14 @@ static void args_tuple(struct typing *t, const char *close, struct buf *out)
     (void)buf_puts(out, "{\"type\":\"array\",\"prefixItems\":[");
     items = out->n;
     do {
-        if (accept(t, "...")) {
+        if (take_mark(t, "...")) {
             repeated = true;
             break;
         }
         if (n++)
             (void)buf_putc(out, ',');
         type_union(t, out);
-    } while (accept(t, ","));
+    } while (take_mark(t, ","));
     skip_to(t, close);
     if (repeated && n == 1 && !out->failed) { /* tuple[int, ...] */
         struct buf one = BUF_INIT(INSPECT_TEXT_MAX * 8);
@@ -257,7 +258,7 @@ static void args_map(struct typing *t, const char *close, struct buf *out)
     struct buf first = BUF_INIT(INSPECT_TEXT_MAX * 8);
 
     type_union(t, &first);
-    if (accept(t, ",") || accept(t, "=>")) {
+    if (take_mark(t, ",") || take_mark(t, "=>")) {
         (void)buf_puts(out, "{\"type\":\"object\",\"additionalProperties\":");
         type_union(t, out);
         (void)buf_puts(out, "}");
@@ -372,10 +373,10 @@ static void type_term(struct typing *t, struct buf *out)
     skip_blanks(t);
     if (t->s.n == 0) {
         (void)buf_puts(out, "{}");
-    } else if (accept(t, "(")) {
+    } else if (take_mark(t, "(")) {
         type_union(t, out);
         skip_to(t, ")");
-    } else if (accept(t, "{")) {
+    } else if (take_mark(t, "{")) {
         (void)buf_puts(out, "{\"type\":\"object\"}");
         skip_to(t, "}");
     } else if (t->s.p[0] == '"' || t->s.p[0] == '\'') {
@@ -389,7 +390,7 @@ static void type_term(struct typing *t, struct buf *out)
     while (t->s.n >= 2 && t->s.p[0] == '[' && t->s.p[1] == ']' && !out->failed) {
         struct buf item = BUF_INIT(INSPECT_TEXT_MAX * 8);
 
-        (void)accept(t, "[]");
+        (void)take_mark(t, "[]");
         (void)buf_put(&item, out->p + begin, out->n - begin);
         out->n = begin;
         (void)buf_printf(out, "{\"type\":\"array\",\"items\":%s}",
@@ -401,16 +402,16 @@ static void type_term(struct typing *t, struct buf *out)
 /* Marks of JSDoc and PHP around a term. */
 static bool type_marked(struct typing *t, struct buf *out)
 {
-    bool nullable = accept(t, "?");
+    bool nullable = take_mark(t, "?");
 
-    while (accept(t, "!") || accept(t, "..."))
+    while (take_mark(t, "!") || take_mark(t, "..."))
         ;
     if (nullable)
         (void)buf_puts(out, "{\"anyOf\":[");
     type_term(t, out);
     if (nullable)
         (void)buf_puts(out, ",{\"type\":\"null\"}]}");
-    (void)accept(t, "=");
+    (void)take_mark(t, "=");
     return nullable;
 }
 
@@ -433,7 +434,7 @@ static void type_union(struct typing *t, struct buf *out)
         return;
     }
     (void)buf_printf(out, "{\"anyOf\":[%s", first.p);
-    while (accept(t, "|") || accept(t, "&") || (commas && accept(t, ","))) {
+    while (take_mark(t, "|") || take_mark(t, "&") || (commas && take_mark(t, ","))) {
         (void)buf_putc(out, ',');
         (void)type_marked(t, out);
         n++;
@@ -480,54 +481,4 @@ void schema_of_type(enum dialect d, struct slice type, struct buf *out)
     }
     type_union(&t, out);
     simplify(out, begin);
-}
-
-/* ---- C and C++ ---- */
-
-static void native_map(const struct native *n, struct buf *out)
-{
-    (void)buf_puts(out, "{\"type\":\"object\",\"additionalProperties\":");
-    schema_of_native(n->of, out);
-    (void)buf_putc(out, '}');
-}
-
-static void native_array(const struct native *n, struct buf *out)
-{
-    (void)buf_puts(out, "{\"type\":\"array\",\"items\":");
-    schema_of_native(n->of, out);
-    (void)buf_putc(out, '}');
-}
-
-/* Bounds only where every reader of JSON can hold them exactly. */
-static void native_integer(const struct native *n, struct buf *out)
-{
-    (void)buf_puts(out, "{\"type\":\"integer\"");
-    if (n->bits < 64 && n->is_signed)
-        (void)buf_printf(out, ",\"minimum\":%lld,\"maximum\":%lld", -(1LL << (n->bits - 1)),
-                         (1LL << (n->bits - 1)) - 1);
-    else if (n->bits < 64)
-        (void)buf_printf(out, ",\"minimum\":0,\"maximum\":%lld", (1LL << n->bits) - 1);
-    else if (!n->is_signed)
-        (void)buf_puts(out, ",\"minimum\":0");
-    (void)buf_putc(out, '}');
-}
-
-void schema_of_native(const struct native *n, struct buf *out)
-{
-    static const char *const plain[] = {
-        [NATIVE_VOID] = "{\"type\":\"null\"}",     [NATIVE_BOOLEAN] = "{\"type\":\"boolean\"}",
-        [NATIVE_NUMBER] = "{\"type\":\"number\"}", [NATIVE_STRING] = "{\"type\":\"string\"}",
-        [NATIVE_UNSUPPORTED] = "{}",
-    };
-
-    if (!n)
-        (void)buf_puts(out, "{}");
-    else if (n->class == NATIVE_INTEGER)
-        native_integer(n, out);
-    else if (n->class == NATIVE_ARRAY)
-        native_array(n, out);
-    else if (n->class == NATIVE_MAP)
-        native_map(n, out);
-    else
-        (void)buf_puts(out, plain[n->class]);
 }

@@ -42,6 +42,8 @@ bool node_is_in(TSNode n, const char *const types[])
 
 TSNode node_field(TSNode n, const char *name)
 {
+    if (ts_node_is_null(n))
+        return n;
     return ts_node_child_by_field_name(n, name, (uint32_t)strlen(name));
 }
 
@@ -261,10 +263,9 @@ void walk_params_end(struct walk *w, struct function *f)
     w->m->truncated |= w->params_over;
 }
 
-struct slice walk_join(struct walk *w, struct slice scope, const char *separator,
-                       struct slice name)
+struct slice walk_join(struct walk *w, struct slice scope, const char *separator, struct slice name)
 {
-    size_t between = strlen(separator), n = scope.n + between + name.n;
+    size_t n = scope.n + strlen(separator) + name.n;
     char *p;
 
     if (!scope.p)
@@ -274,9 +275,7 @@ struct slice walk_join(struct walk *w, struct slice scope, const char *separator
     p = arena_take(&w->m->arena, n + 1);
     if (!p)
         return name;
-    memcpy(p, scope.p, scope.n);
-    memcpy(p + scope.n, separator, between);
-    if (name.n > 0)
-        memcpy(p + scope.n + between, name.p, name.n);
-    return (struct slice){p, n};
+    (void)snprintf(p, n + 1, "%.*s%s%.*s", (int)scope.n, scope.p, separator, (int)name.n,
+                   name.p ? name.p : "");
+    return (struct slice){p, strlen(p)};
 }

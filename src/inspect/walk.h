@@ -35,7 +35,7 @@ struct slice node_text(const struct walk *w, TSNode n);
 struct slice node_short(const struct walk *w, TSNode n); /* cut at INSPECT_TEXT_MAX */
 bool node_is(TSNode n, const char *type);
 bool node_is_in(TSNode n, const char *const types[]); /* NULL at the end */
-TSNode node_field(TSNode n, const char *name);        /* null node: none */
+TSNode node_field(TSNode n, const char *name);        /* null node: none; of a null node, too */
 uint32_t node_line(TSNode n);
 uint32_t node_end_line(TSNode n);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -91,6 +92,8 @@ static void fill(const struct native *n, const struct sandbox_spec *s, struct la
     m->pids_max = s->limits->pids_max;
     m->flags = n->watch_memory ? LAUNCH_WATCH_MEMORY : 0;
     m->flags |= s->persistent ? LAUNCH_PERSISTENT : 0;
+    if (s->dirs)
+        (void)snprintf(m->dirs, sizeof m->dirs, "%s", s->dirs);
 }
 
 int box_new(struct native *n, const struct sandbox_spec *s, struct box **ret, struct err *e)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "launch/dirs.h"
 #include "launch/overlay.h"
 #include "launch/root.h"
 #include "launch/seccomp.h"
@@ -73,6 +74,23 @@ static int step_session(const struct confine *c)
     return setsid() < 0 ? -errno : 0;
 }
 
+/* Init wants the tmpfs as a whole, under a number that it knows. */
+static int mount_dirs(const struct confine *c, const struct root_private *p)
+{
+    cleanup_close int tree = -1;
+    char names[LAUNCH_DIRS_MAX];
+    int r;
+
+    memcpy(names, c->msg->dirs, sizeof names);
+    names[sizeof names - 1] = '\0';
+    r = dirs_mount(p, names, &tree);
+    if (r < 0)
+        return r;
+    if (tree == INIT_FD_END)
+        return take_fd(&tree), 0;
+    return dup3(tree, INIT_FD_END, O_CLOEXEC) < 0 ? -errno : 0;
+}
+
 static int step_mounts(const struct confine *c)
 {
     const struct root_private p = {
@@ -87,6 +105,8 @@ static int step_mounts(const struct confine *c)
 
     if (c->workspace >= 0)
         (void)close(INIT_FD_END);
+    if (r == 0 && c->msg->dirs[0])
+        r = mount_dirs(c, &p);
     return r == 0 && c->msg->flags & LAUNCH_PERSISTENT ? overlay_mount(&p) : r;
 }
 

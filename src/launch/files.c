@@ -306,8 +306,10 @@ static int connect_to(const struct sockaddr *a, socklen_t n)
 static void verb_connect(const struct request *r)
 {
     uint16_t port = htons((uint16_t)r->m->arg);
-    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    struct sockaddr_in v4 = {
+        .sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in6 v6 = {
+        .sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     struct init_msg m = {.verb = WORKER_DONE};
     cleanup_close int fd = connect_to((struct sockaddr *)&v4, sizeof v4);
     int first = fd;

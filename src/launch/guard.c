@@ -131,9 +131,10 @@ static struct launcher *parse(int argc, char **argv)
     l->slots.mntns = -1;
     l->slots.uid_base = (uid_t)strtoul(argv[1], NULL, 10);
     l->slots.netns_fresh = strcmp(argv[2], "fresh") == 0;
-    kept_init(&l->kept, argv[3], l->slots.uid_base + SLOTS_MAX * UIDS_PER_SLOT);
     l->slots.rootless = geteuid() != 0;
+    kept_init(&l->kept, argv[3], l->slots.uid_base + SLOTS_MAX * UIDS_PER_SLOT, l->slots.rootless);
     zygotes_init(&l->slots.zygotes, argv[4], -1);
+    l->programs = open(argv[4], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 1; i < argc; i++) /* init inherits what /proc shows of us */
         memset(argv[i], 0, strlen(argv[i]));
     return l;

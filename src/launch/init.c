@@ -23,10 +23,10 @@
 struct state {
     const struct init *conf;
     int ctl, chld;
-    int workspace;    /* directory */
-    int64_t oom;      /* times the memory watch had to kill */
-    bool ended;       /* EXITED was sent */
-    pid_t first;      /* the program */
+    int workspace; /* directory */
+    int64_t oom;   /* times the memory watch had to kill */
+    bool ended;    /* EXITED was sent */
+    pid_t first;   /* the program */
 };
 
 static void tell(const struct state *s, const struct init_msg *m)
@@ -163,7 +163,7 @@ static void command(struct state *s)
     if (m.verb == INIT_STOP)
         stop(s);
     else if (m.verb == INIT_SCAN)
-        scan_workspace(s->workspace, s->ctl);
+        scan_workspace(s->workspace, s->ctl, m.arg != 0);
 }
 
 static void loop(struct state *s)
@@ -204,7 +204,8 @@ void init_run(const struct init *conf)
     (void)sigaddset(&mask, SIGCHLD);
     (void)sigprocmask(SIG_SETMASK, &mask, NULL);
     s.chld = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-    s.workspace = open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s.workspace =
+        conf->tree >= 0 ? conf->tree : open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     spawn(&s, first);
     tell(&s, &ready);
     loop(&s);

@@ -29,6 +29,7 @@ struct init_host {
 struct init {
     const struct init_host *host; /* borrowed */
     int ctl;                      /* owned */
+    int tree;                     /* owned: what to scan instead of /workspace; -1: that */
     bool persistent;              /* no first process; lives until the socket closes */
     uint64_t memory_max;          /* watched by init itself; 0: a control group does */
 };

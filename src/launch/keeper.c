@@ -96,6 +96,7 @@ __attribute__((noreturn)) static void become_sandbox(struct state *s, const stru
     init_run(&(struct init){
         .host = s->k->host,
         .ctl = INIT_FD_CTL,
+        .tree = m->dirs[0] ? INIT_FD_END : -1,
         .persistent = (m->flags & LAUNCH_PERSISTENT) != 0,
         .memory_max = m->flags & LAUNCH_WATCH_MEMORY ? m->memory_max : 0,
     });

@@ -14,7 +14,8 @@ struct pending {
 };
 
 struct launcher {
-    int daemon; /* owned */
+    int daemon;   /* owned */
+    int programs; /* owned: directory of ours on the host; -1 once the template is built */
     struct kept kept;
     struct slots slots;
     struct pending pending[PENDING_MAX]; /* a ring */

@@ -55,7 +55,7 @@ static int mount_stage(const struct root_private *p)
 
 static int make_dir(const char *name, mode_t mode, uid_t uid)
 {
-    char path[PATH_ROOM];
+    char path[PATH_ROOM + sizeof STAGE];
 
     (void)snprintf(path, sizeof path, STAGE "/%s", name);
     if (mkdir(path, mode) < 0 || chmod(path, mode) < 0)
@@ -183,8 +183,8 @@ static int mount_overlay(const char *lower, const char *upper, const char *at)
 {
     char options[4 * PATH_ROOM];
 
-    (void)snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s/upper,workdir=%s/work", lower, upper,
-                   upper);
+    (void)snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s/upper,workdir=%s/work", lower,
+                   upper, upper);
     return mount("overlay", at, "overlay", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : 0;
 }
 
@@ -250,7 +250,8 @@ static int bind_all(void)
 /* Layers stay with their overlays; nobody inside can reach them by name. */
 static int close_stage(void)
 {
-    cleanup_close int tree = sys_open_tree(AT_FDCWD, STAGE "/mnt", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    cleanup_close int tree =
+        sys_open_tree(AT_FDCWD, STAGE "/mnt", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
     if (tree < 0 || umount2(STAGE, MNT_DETACH) < 0)
         return -errno;

@@ -22,8 +22,8 @@ struct level {
 };
 
 struct removal {
-    int dir;             /* owned: where we are */
-    char *path;          /* owned: how we came here */
+    int dir;    /* owned: where we are */
+    char *path; /* owned: how we came here */
     size_t path_n, room;
     struct level *level; /* owned */
     size_t depth, levels_room;

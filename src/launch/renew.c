@@ -16,6 +16,8 @@
 
 #include "base/fd.h"
 
+static const unsigned long HUGE_PAGE = 2ul << 20;
+
 static void filep(FILE **f)
 {
     if (*f)
@@ -109,7 +111,7 @@ static int note_fds(struct renew *r, int from, struct err *e)
     if (!d)
         return err_sys(e, -errno, "list descriptors");
     for (struct dirent *at; failed == 0 && (at = readdir(d));) {
-        int fd = at->d_name[0] == '.' ? -1 : atoi(at->d_name);
+        int fd = at->d_name[0] == '.' ? -1 : (int)strtol(at->d_name, NULL, 10);
 
         if (fd >= from && fd != dirfd(d))
             failed = note_one(r, fd, e);
@@ -247,4 +249,75 @@ int renew_memory(struct err *e)
         }
     }
     return 0;
+}
+
+/* ---- code ---- */
+
+struct code {
+    char *from, *to; /* of whole huge pages */
+};
+
+static char *round_up(unsigned long at)
+{
+    return (char *)((at + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1));
+}
+
+/* The largest executable mapping of our program. */
+static struct code find_code(void)
+{
+    cleanup_with(filep) FILE *f = fopen("/proc/self/maps", "re");
+    struct code best = {0};
+    char line[512], self[256];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    unsigned long a, b;
+    char mode[8];
+
+    if (!f || n <= 0)
+        return best;
+    self[n] = '\0';
+    while (fgets(line, sizeof line, f))
+        if (sscanf(line, "%lx-%lx %7s", &a, &b, mode) == 3 && strcmp(mode, "r-xp") == 0 &&
+            strstr(line, self)) {
+            struct code c = {round_up(a), (char *)(b & ~(HUGE_PAGE - 1))};
+
+            if (c.to > c.from && c.to - c.from > best.to - best.from)
+                best = c;
+        }
+    return best;
+}
+
+/* How many bytes of the mapping at `from` are on huge pages? */
+static size_t huge_bytes(const char *from)
+{
+    cleanup_with(filep) FILE *f = fopen("/proc/self/smaps", "re");
+    char line[512], mode[8];
+    unsigned long a, b, kb;
+    bool here = false;
+
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%lx-%lx %7s", &a, &b, mode) == 3)
+            here = (const char *)a <= from && from < (const char *)b;
+        else if (here && sscanf(line, "AnonHugePages: %lu", &kb) == 1)
+            return (size_t)kb << 10;
+    }
+    return 0;
+}
+
+void renew_code(void)
+{
+    const struct code c = find_code();
+    size_t n = (size_t)(c.to - c.from), room = n + HUGE_PAGE;
+    char *space, *copy;
+
+    if (n == 0)
+        return;
+    space = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (space == MAP_FAILED)
+        return;
+    copy = round_up((unsigned long)space);
+    (void)madvise(copy, n, MADV_HUGEPAGE);
+    memcpy(copy, c.from, n);
+    if (huge_bytes(copy) < n || mprotect(copy, n, PROT_READ | PROT_EXEC) < 0 ||
+        mremap(copy, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, c.from) == MAP_FAILED)
+        (void)munmap(space, room);
 }

@@ -56,3 +56,6 @@ must_check int renew_make(const struct renew *r);
 
 /* Lets forks copy all memory. */
 must_check int renew_memory(struct err *e);
+/* Puts the program's code on huge pages, if the kernel has some. Copies then neither fault it in
+ * piece by piece nor have thousands of pages to forget when they end. No thread may run it now. */
+void renew_code(void);

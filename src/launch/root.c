@@ -17,16 +17,35 @@
 #include "base/fd.h"
 #include "launch/sys.h"
 
-enum { ETC_FILE_MAX = 1 << 20, ETC_DEPTH_MAX = 6 };
+enum { ETC_FILE_MAX = 1 << 20, ETC_DEPTH_MAX = 6, PROGRAM_MAX = 24 << 20 };
 
 /* The template is assembled here before the root is pivoted; any existing directory will do, the
  * mount namespace is private. */
 static const char stage[] = "/tmp";
 
 static const char *const directories[] = {
-    "usr",     "proc", "dev",     "dev/pts", "dev/shm", "tmp", "workspace", "etc",
-    "etc/ssl", "var",  "var/tmp", "run",     "home",    "opt", "srv",       "mnt",
+    "usr",
+    "proc",
+    "dev",
+    "dev/pts",
+    "dev/shm",
+    "tmp",
+    "workspace",
+    "etc",
+    "etc/ssl",
+    "var",
+    "var/tmp",
+    "run",
+    "home",
+    "opt",
+    "srv",
+    "mnt",
+    "opt/sandbox-executor",
+    "opt/sandbox-executor/bin",
 };
+
+/* Programs of ours that work on what tenants wrote, and so only inside. */
+static const char *const programs_inside[] = {"sandbox-inspect"};
 
 /* Top-level names that are links into /usr on merged systems and directories on others. */
 static const char *const system_links[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
@@ -169,14 +188,14 @@ static int share_system(void)
 
 /* Copied, not bound: every mount would be paid for again by each sandbox. What not everybody on the
  * host may read is a secret and stays out. */
-static int copy_file(int from_dir, const char *name, int to_dir)
+static int copy_file(int from_dir, const char *name, int to_dir, off_t max)
 {
     cleanup_close int from = openat(from_dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), to = -1;
     struct stat st;
     char part[16384];
     ssize_t n;
 
-    if (from < 0 || fstat(from, &st) < 0 || !(st.st_mode & S_IROTH) || st.st_size > ETC_FILE_MAX)
+    if (from < 0 || fstat(from, &st) < 0 || !(st.st_mode & S_IROTH) || st.st_size > max)
         return 0;
     to = openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st.st_mode & 0755);
     if (to < 0)
@@ -234,7 +253,7 @@ static int copy_entry(int from_dir, const char *name, int to_dir, int depth)
         return copy_link(from_dir, name, to_dir);
     if (S_ISDIR(st.st_mode))
         return copy_directory(from_dir, name, to_dir, depth);
-    return S_ISREG(st.st_mode) ? copy_file(from_dir, name, to_dir) : 0;
+    return S_ISREG(st.st_mode) ? copy_file(from_dir, name, to_dir, ETC_FILE_MAX) : 0;
 }
 
 /* "ssl/certs" is the entry "certs" of the directory "ssl" on both sides. */
@@ -266,6 +285,24 @@ static int make_etc(void)
         r = share_etc_entry(etc_shared[i]);
     (void)path_in(path, "/etc/", "mtab");
     return r ? r : symlink("/proc/self/mounts", path) < 0 ? -errno : 0;
+}
+
+/* One that was not built is not there, and whoever starts it is told so by the kernel. */
+static int share_programs(int from)
+{
+    cleanup_close int to = -1;
+    char path[512];
+    int r = 0;
+
+    if (from < 0)
+        return 0;
+    (void)path_in(path, "/opt/sandbox-executor/", "bin");
+    to = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (to < 0)
+        return -errno;
+    for (size_t i = 0; i < ARRAY_LEN(programs_inside) && r == 0; i++)
+        r = copy_file(from, programs_inside[i], to, PROGRAM_MAX);
+    return r;
 }
 
 /* Without privilege there is no mknod: the host's nodes are bound instead. */
@@ -303,7 +340,7 @@ static int mount_stage(void)
 {
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return -errno;
-    return mount("root", stage, "tmpfs", MS_NOSUID, "size=32m,nr_inodes=16384,mode=0755") < 0
+    return mount("root", stage, "tmpfs", MS_NOSUID, "size=64m,nr_inodes=16384,mode=0755") < 0
                ? -errno
                : 0;
 }
@@ -328,7 +365,7 @@ static int enter_stage(void)
                                                                                           : 0;
 }
 
-static int build(bool rootless, struct err *e)
+static int build(bool rootless, int programs, struct err *e)
 {
     int r;
 
@@ -346,6 +383,9 @@ static int build(bool rootless, struct err *e)
     r = make_etc();
     if (r < 0)
         return err_sys(e, r, "/etc of the template");
+    r = share_programs(programs);
+    if (r < 0)
+        return err_sys(e, r, "programs of the template");
     r = make_dev(rootless);
     if (r < 0)
         return err_sys(e, r, "/dev of the template");
@@ -357,13 +397,13 @@ static int build(bool rootless, struct err *e)
 }
 
 /* The child that builds: sends the namespace's descriptor, or its error. */
-__attribute__((noreturn)) static void builder(bool rootless, int sock)
+__attribute__((noreturn)) static void builder(bool rootless, int programs, int sock)
 {
     struct err e = {0};
     cleanup_close int ns = -1;
 
     (void)umask(022);
-    if (build(rootless, &e) == 0) {
+    if (build(rootless, programs, &e) == 0) {
         ns = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
         if (ns < 0)
             (void)err_sys(&e, -errno, "descriptor of the template");
@@ -372,7 +412,7 @@ __attribute__((noreturn)) static void builder(bool rootless, int sock)
     _exit(0);
 }
 
-int root_template(bool rootless, int *ret_mntns, struct err *e)
+int root_template(bool rootless, int programs, int *ret_mntns, struct err *e)
 {
     cleanup_close int here = -1, there = -1, ns = -1;
     cleanup_reap pid_t pid = -1;
@@ -388,7 +428,7 @@ int root_template(bool rootless, int *ret_mntns, struct err *e)
     if (pid < 0)
         return err_sys(e, -errno, "fork the template builder");
     if (pid == 0)
-        builder(rootless, there);
+        builder(rootless, programs, there);
     (void)close(take_fd(&there));
     if (fd_recv(here, &report, sizeof report, &ns, &n) != sizeof report || n != 1) {
         if (report.kind == ERR_NONE)

@@ -16,8 +16,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-/* Builds the template in a child and returns a descriptor of its mount namespace. */
-must_check int root_template(bool rootless, int *ret_mntns, struct err *e);
+/* Builds the template in a child and returns a descriptor of its mount namespace. `programs` is the
+ * directory of the host from which those of ours come that are of use inside, or -1. */
+must_check int root_template(bool rootless, int programs, int *ret_mntns, struct err *e);
 
 /* What a sandbox adds; called in the sandbox, as root of the mount namespace. */
 struct root_private {

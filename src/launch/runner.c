@@ -126,7 +126,7 @@ static int write_file(char *path, const struct job_file *f)
     char part[16384];
     int r = make_parents(path);
 
-    if (r < 0)
+    if (r < 0 || path[strlen(path) - 1] == '/') /* a directory: its parents are all of it */
         return r;
     fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, f->mode & 0777);
     if (fd < 0)
@@ -155,6 +155,19 @@ static int write_files(struct job *j, size_t *at)
     return r;
 }
 
+/* One that is not there yet is made, if it may be. */
+static int enter_directory(const char *path)
+{
+    cleanup_free char *copy = NULL;
+
+    if (chdir(path) == 0)
+        return 0;
+    copy = strdup(path);
+    if (!copy || make_parents(copy) < 0 || mkdir(path, 0755) < 0)
+        return -1;
+    return chdir(path);
+}
+
 int runner_read(struct job *ret, const char **ret_what)
 {
     struct job j = {0};
@@ -175,7 +188,7 @@ int runner_read(struct job *ret, const char **ret_what)
         *ret_what = "limits";
         r = runner_limit(&j.head);
     }
-    if (r == 0 && chdir(j.cwd) < 0) {
+    if (r == 0 && enter_directory(j.cwd) < 0) {
         *ret_what = "working directory";
         r = -errno;
     }

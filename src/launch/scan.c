@@ -15,6 +15,7 @@
 
 struct scan {
     int root, ctl;
+    bool all; /* hidden files, too */
     int64_t left_out;
     uint32_t sent;
     size_t n; /* bytes of the path so far */
@@ -112,14 +113,15 @@ static void walk(struct scan *s, int dir, int depth)
         return;
     }
     for (struct dirent *at; (at = readdir(d));)
-        if (at->d_name[0] != '.')
+        if (at->d_name[0] != '.' ||
+            (s->all && strcmp(at->d_name, ".") != 0 && strcmp(at->d_name, "..") != 0))
             visit(s, dir, at, depth);
     (void)closedir(d);
 }
 
-void scan_workspace(int dir, int ctl)
+void scan_workspace(int dir, int ctl, bool all)
 {
-    struct scan s = {.root = dir, .ctl = ctl};
+    struct scan s = {.root = dir, .ctl = ctl, .all = all};
     struct init_msg end = {.verb = INIT_SCANNED};
 
     walk(&s, dir, 0);

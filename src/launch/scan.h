@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -16,6 +17,7 @@ enum {
 /* How many names the directory has; 0 lets the daemon skip the scan. -1 when unreadable. */
 int64_t scan_entries(int dir);
 
-/* Sends an INIT_ENTRY with a descriptor for every regular file that is not hidden, and for links
- * that stay inside; then INIT_SCANNED. Blocks while the daemon does not read. */
-void scan_workspace(int dir, int ctl);
+/* Sends an INIT_ENTRY with a descriptor for every regular file that is not hidden (all: also for
+ * those), and for links that stay inside; then INIT_SCANNED. Blocks while the daemon does not read.
+ */
+void scan_workspace(int dir, int ctl, bool all);

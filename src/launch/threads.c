@@ -18,8 +18,8 @@
 
 enum {
     ROUNDS_MAX = 1000,
-    ROUND_MS = 5,          /* between two attempts on a busy thread */
-    CONTROL_BLOCK = 1024,  /* the part of it that is searched */
+    ROUND_MS = 5,         /* between two attempts on a busy thread */
+    CONTROL_BLOCK = 1024, /* the part of it that is searched */
     RSEQ_REGISTERED = 32,
 };
 
@@ -32,8 +32,45 @@ enum {
 };
 /* clang-format on */
 
+/* Remembers where its caller is: 0, and 1 when a revived thread returns from it again. */
 __attribute__((returns_twice)) int thread_save(struct thread_frame *f);
+/* clone(2), whose child continues where `f` was saved. The tid or -errno. */
 long thread_revive(unsigned long flags, const struct thread_frame *f, int *tid, void *tls);
+
+/* clang-format off */
+__asm__(".text\n"
+        ".hidden thread_save\n.globl thread_save\n.type thread_save, @function\n"
+        "thread_save:\n"
+        "endbr64\n"
+        "movq (%rsp), %rax\n"  "movq %rax, 0(%rdi)\n"
+        "leaq 8(%rsp), %rax\n" "movq %rax, 8(%rdi)\n"
+        "movq %rbx, 16(%rdi)\n" "movq %rbp, 24(%rdi)\n" "movq %r12, 32(%rdi)\n"
+        "movq %r13, 40(%rdi)\n" "movq %r14, 48(%rdi)\n" "movq %r15, 56(%rdi)\n"
+        "xorl %eax, %eax\n"
+        "ret\n"
+        ".size thread_save, .-thread_save\n"
+        ".hidden thread_revive\n.globl thread_revive\n.type thread_revive, @function\n"
+        "thread_revive:\n"
+        "endbr64\n"
+        "pushq %r12\n"
+        "movq %rsi, %r12\n"
+        "movq 8(%r12), %rsi\n" /* clone(flags, stack, tid, tid, tls) */
+        "movq %rdx, %r10\n"
+        "movq %rcx, %r8\n"
+        "movl $56, %eax\n"
+        "syscall\n"
+        "testq %rax, %rax\n"
+        "jz 1f\n"
+        "popq %r12\n"
+        "ret\n"
+        "1: movq %r12, %rdi\n"
+        "movq 8(%rdi), %rsp\n"
+        "movq 16(%rdi), %rbx\n" "movq 24(%rdi), %rbp\n" "movq 32(%rdi), %r12\n"
+        "movq 40(%rdi), %r13\n" "movq 48(%rdi), %r14\n" "movq 56(%rdi), %r15\n"
+        "movl $1, %eax\n"
+        "jmp *0(%rdi)\n"
+        ".size thread_revive, .-thread_revive\n");
+/* clang-format on */
 
 struct asked {
     struct threads *all;
@@ -57,7 +94,8 @@ static int park_signal(void)
 
 /* ---- in the helper threads ---- */
 
-/* Was it waiting in the kernel? Either the call will be made again, or it has just been cut short. */
+/* Was it waiting in the kernel? Either the call will be made again, or it has just been cut short.
+ */
 static bool is_idle(const ucontext_t *u)
 {
     static const unsigned char syscall_insn[2] = {0x0f, 0x05};
@@ -167,7 +205,7 @@ static int park_round(struct threads *t, bool *ret_done, struct err *e)
     if (!d)
         return err_sys(e, -errno, "list threads");
     for (struct dirent *at; (at = readdir(d));) {
-        int tid = atoi(at->d_name);
+        int tid = (int)strtol(at->d_name, NULL, 10);
 
         if (tid == 0 || tid == this_tid() || is_known(t, tid) || blocks(tid, park_signal()))
             continue;

@@ -40,8 +40,8 @@ struct thread {
 struct threads {
     struct thread of[THREADS_MAX];
     size_t n;
-    size_t tid_at;  /* where a control block keeps its thread's number */
-    void *robust;   /* the main thread's list, known to the kernel */
+    size_t tid_at; /* where a control block keeps its thread's number */
+    void *robust;  /* the main thread's list, known to the kernel */
     size_t robust_n;
     int never; /* a futex that nobody wakes */
 };

@@ -4,9 +4,11 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -45,11 +47,16 @@ static uint64_t proportional(int proc, const char *pid)
     return at ? strtoull(at + 9, NULL, 10) * 1024 : 0;
 }
 
+/* A kept workspace is a directory of the host: its file system is not ours to count, and it is on a
+ * disk. Only the root of a tmpfs, always its inode 1, is one that was made for this sandbox. */
 static uint64_t mounted_bytes(const char *path)
 {
     struct statfs s;
+    struct stat st;
 
-    return statfs(path, &s) < 0 ? 0 : (uint64_t)(s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize;
+    if (statfs(path, &s) < 0 || s.f_type != TMPFS_MAGIC || stat(path, &st) < 0 || st.st_ino != 1)
+        return 0;
+    return (uint64_t)(s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize;
 }
 
 /* All processes, each as `measure` sees it. */

@@ -33,7 +33,12 @@ enum {
     LAUNCH_RETIRED = 8,      /* DEAD: the slot is closed, its usage files are void */
 };                           /* flags */
 
-enum { LAUNCH_FDS_PREPARE = 5, LAUNCH_FDS_STARTED = 4, LAUNCH_WORKSPACE_MAX = 136 };
+enum {
+    LAUNCH_FDS_PREPARE = 5,
+    LAUNCH_FDS_STARTED = 4,
+    LAUNCH_WORKSPACE_MAX = 136,
+    LAUNCH_DIRS_MAX = 256,
+};
 
 struct launch_msg {
     uint32_t verb;
@@ -47,6 +52,7 @@ struct launch_msg {
     uint32_t workspace_uid; /* launcher to keeper: whose the kept workspace is; 0: nobody's */
     char
         workspace[LAUNCH_WORKSPACE_MAX]; /* "": fresh tmpfs; else a name below the workspace root */
+    char dirs[LAUNCH_DIRS_MAX];          /* "app/data": more writable directories; "": none */
     struct err err;                      /* FAILED */
 };
 
@@ -111,7 +117,8 @@ enum worker_verb {
     WORKER_NAMES,        /* LIST: some names, each with its NUL */
     WORKER_BYTES,        /* READ of what is no ordinary file: some bytes */
     WORKER_DONE,         /* `arg`: errno or 0; on failure `status` is an enum worker_op and `name`
-                            the path it failed at; READ: fd of an ordinary file */
+                            the path it failed at; READ: fd of an ordinary file; RUN: nothing of
+                            it is left, and `token` not 0: this is EXITED with status `size`, too */
 };
 
 enum { WORKER_RUN_IN = 1, WORKER_RUN_JOB = 2 };
@@ -140,7 +147,7 @@ enum { JOB_MAGIC = 0x53425801, JOB_STRINGS_MAX = 8 << 20, JOB_ITEMS_MAX = 65536 
 enum {
     JOB_CHANNEL = 1, /* leave descriptor 3 open in the program, frames follow */
     JOB_NAMED = 2,   /* argv[0] is the file to execute; what the program sees begins at argv[1] */
-}; /* flags */
+};                   /* flags */
 
 struct job_head {
     uint32_t magic;

@@ -31,7 +31,9 @@ struct state {
     int sock, chld, null;
     pid_t program; /* 0: it has ended, or none was started */
     bool running;  /* a command has not been reported as done */
-    char *stack;   /* of a child until it has become the program */
+    bool exited;   /* its program has ended with `status`, which has not been told */
+    int status;
+    char *stack; /* of a child until it has become the program */
     struct {
         struct init_msg m;
         char bytes[WORKER_DATA_MAX + 1];
@@ -104,8 +106,8 @@ static int become(void *user)
 }
 
 /* The child is suspended in our memory until it has become the program or failed. */
-static pid_t start_program(const struct state *w, const struct job *j, const int fds[3], int *ret_error,
-                           enum worker_op *ret_op)
+static pid_t start_program(const struct state *w, const struct job *j, const int fds[3],
+                           int *ret_error, enum worker_op *ret_op)
 {
     struct start s = {.job = j, .fds = fds, .op = WORKER_OP_START};
     pid_t pid = clone(become, w->stack + CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, &s);
@@ -125,7 +127,8 @@ static char *map_job(int fd, size_t *ret_n)
     struct stat st;
     char *p;
 
-    if (fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > JOB_STRINGS_MAX + (off_t)sizeof(struct job_head))
+    if (fstat(fd, &st) < 0 || st.st_size <= 0 ||
+        st.st_size > JOB_STRINGS_MAX + (off_t)sizeof(struct job_head))
         return NULL;
     p = malloc((size_t)st.st_size);
     if (!p || pread(fd, p, (size_t)st.st_size, 0) != st.st_size) {
@@ -182,16 +185,6 @@ static void run(struct state *w, size_t n, const int *fds, size_t fds_n)
     worker_say(w->sock, &m, NULL, 0, -1);
 }
 
-static void ended(struct state *w, pid_t pid, int status)
-{
-    struct init_msg m = {.verb = WORKER_EXITED, .status = status};
-
-    if (pid != w->program)
-        return;
-    w->program = 0;
-    worker_say(w->sock, &m, NULL, 0, -1);
-}
-
 /* Takes in whoever has died. True when nobody is left. */
 static bool reap(struct state *w)
 {
@@ -199,16 +192,27 @@ static bool reap(struct state *w)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        ended(w, pid, status);
+        if (pid == w->program) {
+            w->program = 0;
+            w->exited = true;
+            w->status = status;
+        }
     return pid < 0 && errno == ECHILD;
 }
 
+/* Usually the program is the last to go, and one message says both. */
 static void settle(struct state *w)
 {
-    if (!reap(w) || !w->running)
+    bool all = reap(w);
+    struct init_msg m = {.verb = all ? WORKER_DONE : WORKER_EXITED, .token = w->exited};
+
+    if (!w->running || (!all && !w->exited))
         return;
-    w->running = false;
-    worker_done(w->sock, 0, WORKER_OP_START, NULL);
+    m.size = w->status;
+    m.status = all ? WORKER_OP_START : w->status;
+    w->exited = false;
+    w->running = !all;
+    worker_say(w->sock, &m, NULL, 0, -1);
 }
 
 /* Until nobody is left. What escapes a pass by forking is found by the next. */
@@ -290,7 +294,8 @@ void worker_run(int sock)
     w->sock = WORKER_FD;
     w->chld = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     w->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    w->stack = mmap(NULL, CHILD_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    w->stack = mmap(NULL, CHILD_STACK, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (w->chld < 0 || w->null < 0 || w->stack == MAP_FAILED || chdir("/workspace") < 0)
         _exit(1);
     loop(w);

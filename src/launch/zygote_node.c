@@ -4,14 +4,15 @@
  *
  * Theory of operation
  *
- *   sandbox-zygote-node ──exec──▶ node -e zygote_node.js     (zygote_node_main.c)
- *        loads this library, imports and rehearses, then calls serve()
+ *   sandbox-zygote-node ──exec──▶ node -e ...                (zygote_node_main.c)
+ *        loads this library, whose text (zygote_node.js) imports and rehearses,
+ *        then calls serve()
  *        serve():  park helper threads, note kernel objects, try one fork,
  *                  then only fork keepers (zygote.h)
  *        ──clone──▶ keeper ──clone──▶ init, pid 1 ──clone──▶ first process
- *        which makes its own kernel objects, revives the threads, seeds what
- *        is random and returns from serve() into JavaScript, by a long jump over
- *        the frames of keeper and init; there job() waits for work
+ *        which makes its own kernel objects, seeds what is random and returns
+ *        from serve() into JavaScript, by a long jump over the frames of keeper
+ *        and init; rehearses; revives the threads; there job() waits for work
  *
  * Nothing in a keeper or an init runs JavaScript. No byte of a tenant is read
  * before job(), and everything up to there happens inside the locked sandbox.
@@ -42,7 +43,7 @@
 #include "launch/threads.h"
 #include "launch/zygote.h"
 
-extern const char wrap_javascript[];
+extern const char wrap_javascript[], zygote_node[];
 
 enum {
     TRIAL_MS = 20000,
@@ -57,13 +58,22 @@ enum { WOKEN_TO_WORK = 1, WOKEN_TO_TRY };
 
 typedef size_t heap_limit_fn(void *user, size_t now, size_t initial);
 
+/* What is not in Node-API. Looked up once: later that would touch pages of the whole program. */
+struct symbols {
+    void (*seed)(const void *p, int n); /* OpenSSL's */
+    uint64_t *born;                     /* since when process.uptime() counts */
+    void *(*isolate)(void);
+    void (*heap_watch)(void *isolate, heap_limit_fn *fn, void *user);
+    void (*heap_forget)(void *isolate, heap_limit_fn *fn, size_t limit);
+};
+
 struct node {
+    struct symbols symbols;
     struct threads threads;
     struct renew renew;
     struct filters filters;
     struct init_host host;
     struct keeper keeper;
-    void (*seed)(const void *p, int n);
     jmp_buf back;
 };
 
@@ -100,6 +110,14 @@ static napi_value argument(napi_env env, napi_callback_info info)
     return argv[0];
 }
 
+static struct node *node_of(napi_env env, napi_callback_info info)
+{
+    void *user = NULL;
+
+    (void)napi_get_cb_info(env, info, NULL, NULL, NULL, &user);
+    return user;
+}
+
 /* ---- waking up ---- */
 
 /* OpenSSL notices a fork by its pid, and in every sandbox that is the same. */
@@ -109,7 +127,7 @@ static int seed(const struct node *n)
 
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
         return -EIO;
-    n->seed(bytes, sizeof bytes);
+    n->symbols.seed(bytes, sizeof bytes);
     explicit_bzero(bytes, sizeof bytes);
     return 0;
 }
@@ -120,11 +138,9 @@ static int wake(const struct node *n, const char **ret_what)
     int r;
 
     *ret_what = "descriptors";
+    for (int fd = 0; fd <= RUNNER_FD; fd++) /* as node does at its start */
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     r = renew_make(&n->renew);
-    if (r < 0)
-        return r;
-    *ret_what = "threads";
-    r = threads_revive(&n->threads);
     if (r < 0)
         return r;
     *ret_what = "random numbers";
@@ -175,11 +191,8 @@ static int try_one(struct node *n, struct err *e)
 
 static int prepare(struct node *n, struct err *e)
 {
-    void *rand_seed = dlsym(RTLD_DEFAULT, "RAND_seed");
-
-    if (!rand_seed)
+    if (!n->symbols.seed)
         return err_set(e, ERR_HOST, "this node does not let its random numbers be seeded");
-    memcpy(&n->seed, &rand_seed, sizeof n->seed);
     n->host = (struct init_host){.run = first_process, .user = n, .fork = threads_fork};
     if (fcntl(ZYGOTE_FD, F_SETFD, FD_CLOEXEC) < 0)
         return err_set(e, ERR_HOST, "it is started by sandbox-launcher");
@@ -187,19 +200,19 @@ static int prepare(struct node *n, struct err *e)
         return -1;
     if (renew_note(&n->renew, ZYGOTE_FD + 1, e) < 0)
         return -1;
+    renew_code();
     return renew_memory(e); /* last: whatever was allocated since would be missing in copies */
 }
 
 /* Never returns in the zygote. In a copy: why. */
 static napi_value serve(napi_env env, napi_callback_info info)
 {
-    struct node *n = calloc(1, sizeof *n);
+    struct node *n = node_of(env, info);
     struct err e = {0};
     int why;
 
-    (void)info;
-    if (!n || prepare(n, &e) < 0)
-        die(n ? e.text : "out of memory");
+    if (prepare(n, &e) < 0)
+        die(e.text);
     why = setjmp(n->back);
     if (why != 0)
         return make_number(env, why);
@@ -218,28 +231,16 @@ static size_t keep_limit(void *user, size_t now, size_t initial)
 }
 
 /* What --max-old-space-size does at start. V8 can lower the limit of a living heap only as part of
- * forgetting a callback. */
-static void limit_heap(size_t bytes)
+ * forgetting a callback. Where it cannot, the control group limits all the same. */
+static void limit_heap(const struct symbols *y, size_t bytes)
 {
-    void *(*current)(void);
-    void (*add)(void *isolate, heap_limit_fn *fn, void *user);
-    void (*forget)(void *isolate, heap_limit_fn *fn, size_t limit);
-    void *symbols[] = {
-        dlsym(RTLD_DEFAULT, "_ZN2v87Isolate10GetCurrentEv"),
-        dlsym(RTLD_DEFAULT, "_ZN2v87Isolate24AddNearHeapLimitCallbackEPFmPvmmES1_"),
-        dlsym(RTLD_DEFAULT, "_ZN2v87Isolate27RemoveNearHeapLimitCallbackEPFmPvmmEm"),
-    };
-
-    if (!symbols[0] || !symbols[1] || !symbols[2])
-        return; /* the control group limits all the same */
-    memcpy(&current, &symbols[0], sizeof current);
-    memcpy(&add, &symbols[1], sizeof add);
-    memcpy(&forget, &symbols[2], sizeof forget);
-    add(current(), keep_limit, NULL);
-    forget(current(), keep_limit, bytes);
+    if (!y->isolate || !y->heap_watch || !y->heap_forget)
+        return;
+    y->heap_watch(y->isolate(), keep_limit, NULL);
+    y->heap_forget(y->isolate(), keep_limit, bytes);
 }
 
-static void apply_options(char *const *argv)
+static void apply_options(const struct symbols *y, char *const *argv)
 {
     static const char heap[] = "--max-old-space-size=";
 
@@ -248,35 +249,45 @@ static void apply_options(char *const *argv)
             unsigned long mb = strtoul(*argv + sizeof heap - 1, NULL, 10);
 
             if (mb > 0 && mb < HEAP_MB_MAX)
-                limit_heap((size_t)mb << 20);
+                limit_heap(y, (size_t)mb << 20);
         }
 }
 
 /* The program's time begins with its job, not when the process was made. */
-static void begin_uptime(void)
+static void begin_uptime(const struct symbols *y)
 {
-    uint64_t *born = dlsym(RTLD_DEFAULT, "_ZN4node11per_process15node_start_timeE");
     struct timespec now;
 
-    if (born && clock_gettime(CLOCK_MONOTONIC, &now) == 0)
-        *born = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+    if (y->born && clock_gettime(CLOCK_MONOTONIC, &now) == 0)
+        *y->born = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* The helper threads come last: as long as there is one thread, no other processor has to be told
+ * of every page that is copied. Until then work for them is only queued. */
+static napi_value revive(napi_env env, napi_callback_info info)
+{
+    int r = threads_revive(&node_of(env, info)->threads);
+
+    if (r < 0)
+        runner_fail("threads", r);
+    return make_number(env, 0);
 }
 
 /* Waits for the job: { cwd, env: ['NAME=value'] }. The frames are still to be read. */
 static napi_value job(napi_env env, napi_callback_info info)
 {
+    const struct symbols *y = &node_of(env, info)->symbols;
     napi_value object = NULL, list = NULL;
     const char *what;
     struct job j;
     int r = runner_read(&j, &what);
 
-    (void)info;
     if (r == -ENODATA)
         _exit(0); /* never used */
     if (r < 0)
         runner_fail(what, r);
-    apply_options(j.argv);
-    begin_uptime();
+    apply_options(y, j.argv);
+    begin_uptime(y);
     (void)napi_create_object(env, &object);
     (void)napi_create_array(env, &list);
     for (uint32_t i = 0; j.envp[i]; i++)
@@ -328,23 +339,55 @@ static napi_value leave(napi_env env, napi_callback_info info)
     _exit(code & 255);
 }
 
+/* ---- loading ---- */
+
+static void find_symbols(struct symbols *y)
+{
+    const struct {
+        const char *name;
+        void *at;
+    } rows[] = {
+        {"RAND_seed",                                             &y->seed       },
+        {"_ZN4node11per_process15node_start_timeE",               &y->born       },
+        {"_ZN2v87Isolate10GetCurrentEv",                          &y->isolate    },
+        {"_ZN2v87Isolate24AddNearHeapLimitCallbackEPFmPvmmES1_",  &y->heap_watch },
+        {"_ZN2v87Isolate27RemoveNearHeapLimitCallbackEPFmPvmmEm", &y->heap_forget},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        void *found = dlsym(RTLD_DEFAULT, rows[i].name);
+
+        memcpy(rows[i].at, &found, sizeof found);
+    }
+}
+
 napi_value napi_register_module_v1(napi_env env, napi_value exports)
 {
     static const struct {
         const char *name;
         napi_callback *fn;
     } functions[] = {
-        {"serve", serve}, {"job", job},   {"pid", pid},
-        {"entropy", entropy}, {"feed", feed}, {"leave", leave},
+        {"serve",   serve  },
+        {"revive",  revive },
+        {"job",     job    },
+        {"pid",     pid    },
+        {"entropy", entropy},
+        {"feed",    feed   },
+        {"leave",   leave  },
     };
+    struct node *n = calloc(1, sizeof *n);
 
+    if (!n)
+        die("out of memory");
+    find_symbols(&n->symbols);
     for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
         napi_value f = NULL;
 
         (void)napi_create_function(env, functions[i].name, strlen(functions[i].name),
-                                   functions[i].fn, NULL, &f);
+                                   functions[i].fn, n, &f);
         (void)napi_set_named_property(env, exports, functions[i].name, f);
     }
     (void)napi_set_named_property(env, exports, "wrapper", make_string(env, wrap_javascript));
+    (void)napi_set_named_property(env, exports, "text", make_string(env, zygote_node));
     return exports;
 }

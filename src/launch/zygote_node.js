@@ -4,20 +4,19 @@
  * runs, then hold still. And what a copy does when it wakes: see zygote_node.c.
  *
  * Some things must not happen here, because all copies would share their outcome: drawing a random
- * number (Math.random, crypto.randomUUID and randomInt keep a stock), using the pool of libuv's
- * threads, and looking for files where a program may put some later.
+ * number (Math.random, crypto.randomUUID and randomInt keep a stock), opening a standard stream (as
+ * the module assert does), using the pool of libuv's threads, and looking for files where a program
+ * may put some later.
  */
 'use strict';
 
 {
 
-const LIBRARY = 5; // its descriptor
 const JOB = 3;
 const TO_TRY = 2;
-const REHEARSALS = 20;
+const REHEARSALS = 4;
 const TRIAL_MS = 15000;
 
-const assert = require('assert');
 const { spawnSync } = require('child_process');
 const { pbkdf2 } = require('crypto');
 const fs = require('fs');
@@ -28,24 +27,28 @@ const v8 = require('v8');
 const vm = require('vm');
 const { Worker } = require('worker_threads');
 
-const MODULES = ['assert', 'async_hooks', 'buffer', 'child_process', 'console', 'crypto', 'events',
+const MODULES = ['async_hooks', 'buffer', 'child_process', 'console', 'crypto', 'events',
     'fs/promises', 'http', 'https', 'net', 'os', 'path', 'path/posix', 'perf_hooks', 'process',
     'querystring', 'readline', 'readline/promises', 'stream', 'stream/promises', 'stream/web',
     'string_decoder', 'timers', 'timers/promises', 'tty', 'url', 'util', 'util/types',
     'worker_threads', 'zlib'];
 
-const library = { exports: {} };
-process.dlopen(library, `/proc/self/fd/${LIBRARY}`);
-fs.closeSync(LIBRARY);
-const { entropy, feed, job, leave, pid, serve, wrapper: text } = library.exports;
+delete process.env.LD_PRELOAD;
+const { entropy, feed, job, leave, pid, revive, serve, wrapper: text } = module.exports;
+
+let rehearsing = true;
 
 for (const name of MODULES) require(name);
-process.reallyExit = leave; // before the wrapper takes it
+// A process that is thrown away need not be taken apart first.
+process.reallyExit = function reallyExit(code) {
+    if (!rehearsing) leave(code);
+};
 
 const wrapper = new Module('sandbox:wrapper');
 wrapper.paths = [];
 wrapper._compile(text, 'sandbox:wrapper');
-const { rehearse, run, tidyGlobals } = wrapper.exports;
+const { run, tidyGlobals } = wrapper.exports;
+v8.setFlagsFromString('--lazy'); // until here every function was compiled at once
 
 // ---- rehearsing ----
 
@@ -55,22 +58,41 @@ const PROGRAMS = [
     'const fs = require("fs"); const path = require("node:path");\n'
         + 'module.exports.handler = async ({ a }) => a.map((x) => path.join("/", `${x}`))',
 ];
+const EVENTS = ['beforeExit', 'exit', 'uncaughtExceptionMonitor'];
+const PROPERTIES = ['stdout', 'stderr'];
 
 function frame(kind, content) {
     return kind + content.length.toString(16).padStart(8, '0') + content;
 }
 
-/* One job as the wrapper would do it, its result into the void. */
-function rehearseOne(program) {
+/* Remembers what a run changes for good, and returns a function that changes it back. */
+function remember() {
+    const listeners = EVENTS.map((name) => process.rawListeners(name));
+    const properties = PROPERTIES.map((name) => Object.getOwnPropertyDescriptor(process, name));
+    return () => {
+        EVENTS.forEach((name, i) => {
+            process.removeAllListeners(name);
+            for (const listener of listeners[i]) process.on(name, listener);
+        });
+        PROPERTIES.forEach((name, i) => Object.defineProperty(process, name, properties[i]));
+        process._exiting = false;
+        process.exitCode = undefined;
+    };
+}
+
+/* One job from its first byte to the exit that does not happen, its result into the void. What is
+   asynchronous in it ends when the caller waits. */
+function rehearse(program) {
+    const restore = remember();
     const from = feed(frame('C', program) + frame('V', '{"a":[1,2.5,"x",null],"b":{"c":"d"}}')
         + frame('X', '{"execution_id":"x","remaining_ms":1,"result_max":4096}') + frame('G', ''));
     const to = fs.openSync('/dev/null', 'w');
-    try {
-        rehearse(from, to);
-    } finally {
+    run(from, ['PATH=/usr/local/bin:/usr/bin:/bin', 'HOME=/workspace', 'LANG=C.UTF-8'], to);
+    return () => {
         fs.closeSync(from);
         fs.closeSync(to);
-    }
+        restore();
+    };
 }
 
 // ---- randomness ----
@@ -118,17 +140,19 @@ seedContexts(vm.Script.prototype, 'runInNewContext', false);
    event loop or the kernel objects that were made anew. */
 async function attempt() {
     const wasm = Buffer.from('AGFzbQEAAAABBQFgAAF/AwIBAAcFAQFmAAAKBgEEAEEqCw==', 'base64');
-    assert.equal((await WebAssembly.instantiate(wasm)).instance.exports.f(), 42);
-    assert.equal((await fs.promises.readFile('/proc/self/comm')).length > 0, true);
-    await wait(1);
-    assert.equal((await import('data:text/javascript,export default 7')).default, 7);
-    assert.equal((await promisify(pbkdf2)('a', 'b', 1, 8, 'sha1')).length, 8);
-    const answer = await new Promise((resolve, reject) => {
-        new Worker('require("worker_threads").parentPort.postMessage(process.pid)', { eval: true })
-            .on('message', resolve).on('error', reject);
-    });
-    assert.equal(answer, process.pid);
-    assert.equal(spawnSync('/bin/true').status, 0);
+    const answers = [
+        (await WebAssembly.instantiate(wasm)).instance.exports.f() === 42,
+        (await fs.promises.readFile('/proc/self/comm')).length > 0,
+        await wait(1, true),
+        (await import('data:text/javascript,export default 7')).default === 7,
+        (await promisify(pbkdf2)('a', 'b', 1, 8, 'sha1')).length === 8,
+        spawnSync('/bin/true').status === 0,
+        await new Promise((resolve, reject) => {
+            new Worker('require("worker_threads").parentPort.postMessage(process.pid)', { eval: true })
+                .on('message', resolve).on('error', reject);
+        }) === process.pid,
+    ];
+    if (answers.includes(false)) throw new Error(`wrong answers: ${answers}`);
 }
 
 function tryOut() {
@@ -140,7 +164,6 @@ function tryOut() {
 }
 
 function work() {
-    for (const program of PROGRAMS) rehearseOne(program);
     const { cwd, env } = job();
     process.chdir(cwd); // also forgets the directory that node remembers
     run(JOB, env);
@@ -149,17 +172,34 @@ function work() {
 function wake(why) {
     Object.defineProperty(process, 'pid', { ...Object.getOwnPropertyDescriptor(process, 'pid'), value: pid() });
     withSeed(random);
-    if (why === TO_TRY) tryOut();
-    else work();
+    const end = rehearse(PROGRAMS[0]);
+    setImmediate(() => {
+        end();
+        revive();
+        rehearsing = false;
+        if (why === TO_TRY) tryOut();
+        else work();
+    });
 }
 
-tidyGlobals();
-for (let i = 0; i < REHEARSALS; i++) for (const program of PROGRAMS) rehearseOne(program);
-
 /* Garbage of the start is not copied. A moment later V8's threads have nothing left to do. */
-setTimeout(() => {
+async function prepare() {
+    for (let i = 0; i < REHEARSALS; i++) {
+        for (const program of PROGRAMS) {
+            const end = rehearse(program);
+            await wait(1);
+            end();
+        }
+    }
+    withSeed(() => {});
+    process.chdir('/');
+    tidyGlobals(); // node itself has put some there since
+    await wait(20);
     gc();
-    setTimeout(() => setImmediate(() => wake(serve())), 20);
-}, 20);
+    await wait(20);
+    setImmediate(() => wake(serve()));
+}
+
+prepare();
 
 }

@@ -19,7 +19,16 @@
 #include "launch/seccomp.h"
 #include "launch/zygote.h"
 
-extern const char zygote_node[];
+/* Loads the library as a module, closes its descriptor, and runs the text that it brings along.
+ * Braces, because programs could see what is declared at the top. */
+static const char start[] = "{"
+                            "const zygote = new (require('module'))('sandbox:zygote');"
+                            "process.dlopen(zygote, '/proc/self/fd/5');"
+                            "require('fs').closeSync(5);"
+                            "require('v8').setFlagsFromString('--no-lazy');"
+                            "zygote._compile(zygote.exports.text, 'sandbox:zygote');"
+                            "}";
+_Static_assert(ZYGOTE_FD_COMPANION == 5, "as in the text");
 
 /* What every JavaScript program has in its environment (lang_job.c). */
 static char *const environment[] = {
@@ -27,6 +36,7 @@ static char *const environment[] = {
     (char *)"HOME=/workspace",
     (char *)"TMPDIR=/tmp",
     (char *)"LANG=C.UTF-8",
+    (char *)"LD_PRELOAD=/proc/self/fd/5", /* zygote_node_mmap.c; gone before anything else starts */
     NULL,
 };
 
@@ -58,8 +68,12 @@ int main(void)
     char heap[48];
     /* One thread of V8's for each copy: four would cost each prepared sandbox their stacks. */
     char *const argv[] = {
-        (char *)"/usr/bin/node", (char *)"--v8-pool-size=1", heap,
-        (char *)"-e",            (char *)zygote_node,        NULL,
+        (char *)"/usr/bin/node",
+        (char *)"--v8-pool-size=1",
+        heap,
+        (char *)"-e",
+        (char *)start,
+        NULL,
     };
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 

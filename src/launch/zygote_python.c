@@ -25,6 +25,7 @@
 #include "launch/zygote.h"
 
 extern const char wrap_python[];
+extern const char wrap_call_python[];
 extern const char zygote_python_warm[];
 
 struct warmed {
@@ -70,10 +71,14 @@ static PyObject *load(const char *name, const char *text)
 
 static int warm(struct warmed *w)
 {
-    PyObject *wrapper = load("_sandbox", wrap_python), *warmer = NULL;
+    PyObject *wrapper = load("_sandbox", wrap_python), *warmer = NULL, *done;
 
     if (!wrapper)
         return report("wrapper");
+    done = PyObject_CallMethod(wrapper, "prepare", "s", wrap_call_python);
+    Py_XDECREF(done);
+    if (!done)
+        return report("wrapper of calls");
     warmer = load("_sandbox_warm", zygote_python_warm);
     if (!warmer)
         return report("modules");

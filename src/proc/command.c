@@ -24,7 +24,7 @@ struct stream {
 };
 
 struct command {
-    struct crew *crew; /* borrowed */
+    struct crew *crew;     /* borrowed */
     struct worker *worker; /* borrowed from the crew; NULL: it is through */
     struct command_events events;
     struct stream stream[COMMAND_STREAMS];
@@ -105,43 +105,55 @@ static void fail(struct command *c, enum command_fault why, int sys)
     c->events.failed(c->events.user, why, sys);
 }
 
-static void on_lost(struct command *c)
+static void on_started(struct command *c, int pid)
 {
-    if (!c->started) {
+    c->started = true;
+    if (!c->paused)
+        command_resume(c);
+    c->events.started(c->events.user, pid);
+}
+
+static void on_exited(struct command *c, int status)
+{
+    if (!c->exited) {
+        c->exited = true;
+        c->status = status;
+        if (c->events.exited)
+            c->events.exited(c->events.user, status);
+    }
+    settle(c);
+}
+
+/* A program can kill its worker before that has said a word. */
+static void on_lost(struct command *c, bool unread)
+{
+    if (!c->started && (unread || crew_is_dead(c->crew))) {
         fail(c, COMMAND_LOST, 0);
         return;
     }
-    if (!c->exited) {
-        c->exited = true;
-        c->status = SIGKILL;
-        if (c->events.exited)
-            c->events.exited(c->events.user, c->status);
-    }
-    settle(c);
+    if (!c->started)
+        on_started(c, 0);
+    on_exited(c, SIGKILL);
 }
 
 static void on_message(void *user, const struct init_msg *m, const char *bytes, int *fd)
 {
     struct command *c = user;
 
-    (void)bytes, (void)fd;
+    (void)fd;
     if (!m || m->verb == WORKER_DONE)
         c->worker = NULL;
     if (!m) {
-        on_lost(c);
+        on_lost(c, !bytes);
     } else if (m->verb == WORKER_STARTED && !c->started) {
-        c->started = true;
-        if (!c->paused)
-            command_resume(c);
-        c->events.started(c->events.user, m->pid);
-    } else if (m->verb == WORKER_EXITED && c->started && !c->exited) {
-        c->exited = true;
-        c->status = m->status;
-        if (c->events.exited)
-            c->events.exited(c->events.user, m->status);
-        settle(c);
+        on_started(c, m->pid);
+    } else if (m->verb == WORKER_EXITED && c->started) {
+        on_exited(c, m->status);
+    } else if (m->verb == WORKER_DONE && c->started && m->token) {
+        on_exited(c, (int)m->size);
     } else if (m->verb == WORKER_DONE && !c->started) {
-        fail(c, m->status == WORKER_OP_DIRECTORY ? COMMAND_NO_DIRECTORY : COMMAND_NO_START, (int)m->arg);
+        fail(c, m->status == WORKER_OP_DIRECTORY ? COMMAND_NO_DIRECTORY : COMMAND_NO_START,
+             (int)m->arg);
     }
 }
 
@@ -197,8 +209,8 @@ static int open_streams(struct command *c, bool with_input, int theirs[3])
         c->stream[i].fd = pair[0];
         theirs[i] = pair[1];
         r = fd_nonblock(pair[0], true);
-        (void)event_assign(&c->stream[i].readable, crew_base(c->crew), pair[0], EV_READ | EV_PERSIST, on_readable,
-                           &c->stream[i]);
+        (void)event_assign(&c->stream[i].readable, crew_base(c->crew), pair[0],
+                           EV_READ | EV_PERSIST, on_readable, &c->stream[i]);
     }
     if (r < 0 || !with_input)
         return r;

@@ -31,7 +31,7 @@ enum command_fault {
 };
 
 struct command_events {
-    void (*started)(void *user, int pid);                       /* it runs */
+    void (*started)(void *user, int pid);                        /* it runs */
     void (*failed)(void *user, enum command_fault why, int sys); /* instead of all others */
     void (*output)(void *user, enum command_stream s, const char *p, size_t n);
     void (*exited)(void *user, int status); /* may be NULL */
@@ -41,8 +41,9 @@ struct command_events {
 
 /* argv[0] of the plan is the file, the program's own begin with argv[1]. Nothing of the plan is
  * needed afterwards. No callback comes before the return. input.p == NULL: no standard input. */
-must_check int command_start(struct crew *crew, const struct plan *p, const struct command_events *events,
-                             struct command **ret, struct err *e);
+must_check int command_start(struct crew *crew, const struct plan *p,
+                             const struct command_events *events, struct command **ret,
+                             struct err *e);
 /* Back-pressure: nothing is read until resumed. */
 void command_pause(struct command *c);
 void command_resume(struct command *c);

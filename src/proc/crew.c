@@ -36,7 +36,7 @@ struct crew {
     struct workers idle, busy;
     unsigned idle_n, n;
     uint32_t next_token;
-    bool dead, closing;
+    bool dead;
     unsigned writable;
     char failure[FAILURE_MAX];
     struct event ctl, spare, tell;
@@ -85,7 +85,8 @@ static int ctl_send(struct crew *c, enum init_verb verb, uint32_t token, int fd)
     return fd_send(c->sandbox.ctl, &m, sizeof m, &fd, fd >= 0 ? 1 : 0);
 }
 
-static void on_worker_lost(struct worker *w)
+/* A peer that closes with something unread resets the connection: so we know. */
+static void on_worker_lost(struct worker *w, bool unread)
 {
     worker_fn *fn = w->fn;
     void *user = w->user;
@@ -93,7 +94,7 @@ static void on_worker_lost(struct worker *w)
 
     worker_free(w);
     if (fn)
-        fn(user, NULL, "", &none);
+        fn(user, NULL, unread ? NULL : "", &none);
 }
 
 static void on_worker_done(struct worker *w, const struct init_msg *m, const char *bytes, int *fd)
@@ -120,8 +121,9 @@ static void on_readable(evutil_socket_t sock, short what, void *user)
         return;
     if (fds_n == 0)
         fd = -1;
-    if (got < (ssize_t)sizeof c->in.m || c->in.m.name_n != (size_t)got - sizeof c->in.m || w->idle) {
-        on_worker_lost(w);
+    if (got < (ssize_t)sizeof c->in.m || c->in.m.name_n != (size_t)got - sizeof c->in.m ||
+        w->idle) {
+        on_worker_lost(w, got == -ECONNRESET);
         return;
     }
     c->in.bytes[c->in.m.name_n] = '\0';
@@ -186,9 +188,23 @@ static void on_spare(evutil_socket_t fd, short what, void *user)
         (void)!hire(c, &w, &ignored);
 }
 
+/* Tenants can kill workers. */
+static struct worker *idle_alive(struct crew *c)
+{
+    struct worker *w;
+    char byte;
+
+    while ((w = TAILQ_FIRST(&c->idle))) {
+        if (recv(w->sock, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
+            break;
+        worker_free(w);
+    }
+    return w;
+}
+
 int crew_take(struct crew *c, worker_fn *fn, void *user, struct worker **ret, struct err *e)
 {
-    struct worker *w = TAILQ_FIRST(&c->idle);
+    struct worker *w = c->dead ? NULL : idle_alive(c);
 
     if (c->dead)
         return err_set(e, ERR_HOST, "the sandbox has ended");
@@ -205,8 +221,8 @@ int crew_take(struct crew *c, worker_fn *fn, void *user, struct worker **ret, st
     return 0;
 }
 
-int worker_send(struct worker *w, const struct init_msg *m, const void *bytes, size_t n, const int *fds,
-                size_t fds_n)
+int worker_send(struct worker *w, const struct init_msg *m, const void *bytes, size_t n,
+                const int *fds, size_t fds_n)
 {
     char out[sizeof *m + WORKER_DATA_MAX];
 
@@ -276,7 +292,8 @@ static void on_ctl(evutil_socket_t fd, short what, void *user)
 
 int crew_open(const struct crew_conf *conf, struct crew **ret, struct err *e)
 {
-    const struct sandbox_spec spec = {.template = TEMPLATE_EXEC, .limits = &conf->limits, .persistent = true};
+    const struct sandbox_spec spec = {
+        .template = TEMPLATE_EXEC, .limits = &conf->limits, .persistent = true};
     struct crew *c = calloc(1, sizeof *c);
     struct worker *w;
 
@@ -305,6 +322,12 @@ int crew_open(const struct crew_conf *conf, struct crew **ret, struct err *e)
     return 0;
 }
 
+void crew_kill(struct crew *c)
+{
+    if (!c->dead)
+        c->conf.jail->ops->kill(c->conf.jail, &c->sandbox);
+}
+
 void crew_close(struct crew *c)
 {
     struct worker *w;
@@ -316,8 +339,7 @@ void crew_close(struct crew *c)
     (void)event_del(&c->ctl);
     (void)event_del(&c->spare);
     (void)event_del(&c->tell);
-    if (!c->dead)
-        c->conf.jail->ops->kill(c->conf.jail, &c->sandbox);
+    crew_kill(c);
     c->conf.jail->ops->release(c->conf.jail, &c->sandbox);
     free(c);
 }
@@ -340,6 +362,11 @@ unsigned crew_writable(const struct crew *c)
 unsigned crew_workers(const struct crew *c)
 {
     return c->n;
+}
+
+bool crew_busy(const struct crew *c)
+{
+    return !TAILQ_EMPTY(&c->busy);
 }
 
 void crew_usage(const struct crew *c, struct usage *ret)

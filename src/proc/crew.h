@@ -36,7 +36,9 @@ struct crew_conf {
 
 /* A sandbox of its own. Usable at once; whether it could be made shows later. */
 must_check int crew_open(const struct crew_conf *conf, struct crew **ret, struct err *e);
-/* Everything inside dies. Users of workers are not told. NULL is fine. */
+/* Everything inside dies; users of workers hear of it soon. */
+void crew_kill(struct crew *c);
+/* The same at once, and users of workers are not told. NULL is fine. */
 void crew_close(struct crew *c);
 DEFINE_FREEP(struct crew, crew_close)
 
@@ -44,6 +46,7 @@ bool crew_is_dead(const struct crew *c);
 const char *crew_failure(const struct crew *c); /* why, or "" */
 unsigned crew_writable(const struct crew *c);   /* set of OVERLAY_*, once it is ready */
 unsigned crew_workers(const struct crew *c);    /* how many there are now */
+bool crew_busy(const struct crew *c);           /* one of them does something */
 void crew_usage(const struct crew *c, struct usage *ret);
 struct event_base *crew_base(const struct crew *c);
 unsigned crew_traits(const struct crew *c);
@@ -53,14 +56,16 @@ char *crew_scratch(struct crew *c);
 
 /*
  * What a worker said. DONE is the last message: the worker is not the caller's any more when it
- * comes. m == NULL: it died. A descriptor that came along is closed unless *fd is set to -1.
+ * comes. m == NULL: it died, and bytes == NULL then: before it had read the request. A descriptor
+ * that came along is closed unless *fd is set to -1.
  */
 typedef void worker_fn(void *user, const struct init_msg *m, const char *bytes, int *fd);
 
-must_check int crew_take(struct crew *c, worker_fn *fn, void *user, struct worker **ret, struct err *e);
+must_check int crew_take(struct crew *c, worker_fn *fn, void *user, struct worker **ret,
+                         struct err *e);
 /* One request: m->name_n is set by the caller; `n` bytes follow. 0 or -errno. */
-must_check int worker_send(struct worker *w, const struct init_msg *m, const void *bytes, size_t n, const int *fds,
-                           size_t fds_n);
+must_check int worker_send(struct worker *w, const struct init_msg *m, const void *bytes, size_t n,
+                           const int *fds, size_t fds_n);
 /* Everything it started ends; it still says DONE, or it is made to. */
 void worker_kill(struct worker *w);
 /* The caller does not want to hear of it any more; it goes on until DONE. */

@@ -33,23 +33,24 @@ struct filework {
 };
 
 static const uint32_t verbs[] = {
-    [FILE_READ] = WORKER_READ,     [FILE_WRITE] = WORKER_WRITE,           [FILE_MKDIR] = WORKER_MKDIR,
-    [FILE_REMOVE] = WORKER_REMOVE, [FILE_REMOVE_ALL] = WORKER_REMOVE_ALL, [FILE_LIST] = WORKER_LIST,
-    [FILE_STAT] = WORKER_STAT,     [FILE_CONNECT] = WORKER_CONNECT,       [FILE_USAGE] = WORKER_USAGE,
+    [FILE_READ] = WORKER_READ,
+    [FILE_WRITE] = WORKER_WRITE,
+    [FILE_MKDIR] = WORKER_MKDIR,
+    [FILE_REMOVE] = WORKER_REMOVE,
+    [FILE_REMOVE_ALL] = WORKER_REMOVE_ALL,
+    [FILE_LIST] = WORKER_LIST,
+    [FILE_STAT] = WORKER_STAT,
+    [FILE_CONNECT] = WORKER_CONNECT,
+    [FILE_USAGE] = WORKER_USAGE,
 };
 _Static_assert(ARRAY_LEN(verbs) == FILE_VERB_COUNT, "every verb has its message");
 
 static const char *const ops[] = {
-    [WORKER_OP_OPEN] = "open",
-    [WORKER_OP_READ] = "read",
-    [WORKER_OP_WRITE] = "write",
-    [WORKER_OP_MKDIR] = "mkdir",
-    [WORKER_OP_REMOVE] = "remove",
-    [WORKER_OP_REMOVE_ALL] = "RemoveAll",
-    [WORKER_OP_UNLINK] = "unlinkat",
-    [WORKER_OP_STAT] = "stat",
-    [WORKER_OP_CONNECT] = "connect",
-    [WORKER_OP_DIRECTORY] = "chdir",
+    [WORKER_OP_OPEN] = "open",       [WORKER_OP_READ] = "read",
+    [WORKER_OP_WRITE] = "write",     [WORKER_OP_MKDIR] = "mkdir",
+    [WORKER_OP_REMOVE] = "remove",   [WORKER_OP_REMOVE_ALL] = "RemoveAll",
+    [WORKER_OP_UNLINK] = "unlinkat", [WORKER_OP_STAT] = "stat",
+    [WORKER_OP_CONNECT] = "connect", [WORKER_OP_DIRECTORY] = "chdir",
     [WORKER_OP_START] = "exec",
 };
 _Static_assert(ARRAY_LEN(ops) == WORKER_OP_COUNT, "every operation has a name");
@@ -214,7 +215,8 @@ static int open_pipe(struct filework *w, struct crew *c, int *ret_theirs)
 
 static int send_order(struct filework *w, struct crew *c, const struct file_order *o, struct err *e)
 {
-    struct init_msg m = {.verb = verbs[o->verb], .name_n = (uint32_t)o->path.n, .size = (int64_t)o->bytes_max};
+    struct init_msg m = {
+        .verb = verbs[o->verb], .name_n = (uint32_t)o->path.n, .size = (int64_t)o->bytes_max};
     cleanup_close int theirs = -1;
     int r = o->verb == FILE_WRITE ? open_pipe(w, c, &theirs) : 0;
 

@@ -59,8 +59,8 @@ typedef void filework_fn(void *user, struct file_result *r);
 /* What was fed has been taken: more is welcome. */
 typedef void filework_drain_fn(void *user);
 
-must_check int filework_start(struct crew *c, const struct file_order *o, filework_fn *done, void *user,
-                              struct filework **ret, struct err *e);
+must_check int filework_start(struct crew *c, const struct file_order *o, filework_fn *done,
+                              void *user, struct filework **ret, struct err *e);
 /* WRITE: false when the content comes faster than it is written: wait for drain. */
 bool filework_feed(struct filework *w, const char *p, size_t n);
 /* The same for a buffer that is handed over. */

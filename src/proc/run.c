@@ -63,6 +63,7 @@ struct run {
     int kills;                   /* how far the escalation went */
     bool ready;                  /* init is known to be there */
     bool scan;                   /* there is something to look at */
+    bool scan_all;               /* of the plan */
     bool paused;
     bool words_awaited;
     struct sandbox sandbox; /* owned */
@@ -177,7 +178,8 @@ static void on_exited(struct run *r, const struct init_msg *m)
     if (r->stop_reason == END_EXIT)
         res->exit_code =
             WIFSIGNALED(m->status) ? 128 + WTERMSIG(m->status) : WEXITSTATUS(m->status);
-    r->scan = m->arg != 0 && r->events.file && reason_is_ordinary(res->reason);
+    r->scan = m->arg != 0 && r->events.file && (r->scan_all || reason_is_ordinary(res->reason));
+    res->scanned = m->arg == 0;
     enter_draining(r);
 }
 
@@ -221,6 +223,7 @@ static void on_scanned(struct run *r, const struct init_msg *m)
     if (r->state != RUN_SCANNING)
         return;
     r->result->files_left_out += m->arg > 0 ? m->arg : 0;
+    r->result->scanned = true;
     r->state = RUN_DONE;
 }
 
@@ -299,9 +302,9 @@ static void ctl_on_readable(evutil_socket_t fd, short what, void *user)
     settle(r);
 }
 
-static int ctl_send(struct run *r, enum init_verb verb)
+static int ctl_send(struct run *r, enum init_verb verb, int64_t arg)
 {
-    struct init_msg m = {.verb = verb};
+    struct init_msg m = {.verb = verb, .arg = arg};
 
     return fd_send(r->sandbox.ctl, &m, sizeof m, NULL, 0);
 }
@@ -471,7 +474,7 @@ static void drain(struct run *r)
 
 static void enter_scanning(struct run *r)
 {
-    if (!r->scan || ctl_send(r, INIT_SCAN) < 0) {
+    if (!r->scan || ctl_send(r, INIT_SCAN, r->scan_all) < 0) {
         r->state = RUN_DONE;
         return;
     }
@@ -544,7 +547,7 @@ void run_stop(struct run *r, enum end_reason why)
     r->state = RUN_STOPPING;
     (void)event_del(&r->wall);
     (void)event_del(&r->cpu);
-    arm(&r->timer, ctl_send(r, INIT_STOP) < 0 ? 0 : KILL_MS);
+    arm(&r->timer, ctl_send(r, INIT_STOP, 0) < 0 ? 0 : KILL_MS);
 }
 
 void run_files_pause(struct run *r)
@@ -629,7 +632,7 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
               const struct run_events *events, struct run **ret, struct err *e)
 {
     struct sandbox_spec spec = {
-        .template = p->template, .limits = &p->limits, .workspace = p->workspace};
+        .template = p->template, .limits = &p->limits, .workspace = p->workspace, .dirs = p->dirs};
     cleanup_with(run_freep) struct run *r = calloc(1, sizeof *r);
 
     if (!r)
@@ -638,6 +641,7 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     r->events = *events;
     r->result = result;
     r->limits = p->limits;
+    r->scan_all = p->scan_all;
     r->sandbox = SANDBOX_NONE;
     frame_reader_init(&r->frames, p->limits.result_max > RUN_PROGRESS_MAX ? p->limits.result_max
                                                                           : RUN_PROGRESS_MAX);

@@ -39,6 +39,14 @@ def rootless(make_daemon_module, programs):
     return make_daemon_module(binary=programs / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="basic")
 
 
+def test_sessions_keep_their_files(rootless):
+    for expected in ("x\n", "x\nx\n"):
+        body = {"code": "echo x >>f; cat f", "language": "shell", "session_id": "kept"}
+        result = rootless.request("POST", "/execute", json=body, headers={"Prefer": "wait"}).json()
+        assert (result["status"], result["stdout"]) == ("success", expected)
+    assert rootless.printed("ls -A") == ""
+
+
 def delegated():
     """Could an ordinary user make control groups here?"""
     return any(os.stat(path).st_uid == NOBODY for path in harness.cgroup_dirs("self").values() if path.exists())

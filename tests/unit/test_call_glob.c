@@ -18,7 +18,7 @@ static char *text_of(struct json_value v)
 
 static void read_all(struct buf *out)
 {
-    FILE *f = fopen("tests/api/vectors/functions_units.json", "rb");
+    FILE *f = fopen("tests/api/vectors/functions_units.json", "rbe");
     char part[4096];
     size_t n;
 

@@ -61,6 +61,7 @@ static int setup(void **state)
     (void)snprintf(w->state, sizeof w->state, "/tmp/test-execute-XXXXXX");
     assert_non_null(mkdtemp(w->state));
     config_defaults(&a->config);
+    (void)snprintf(a->config.state_dir, sizeof a->config.state_dir, "%s", w->state);
     a->config.max_concurrent = 2;
     a->config.queue_max = 2;
     a->log = (struct log){.fd = open("/dev/null", O_WRONLY | O_CLOEXEC), .json = true};
@@ -92,6 +93,8 @@ static int teardown(void **state)
     (void)close(a->log.fd);
     (void)snprintf(path, sizeof path, "%s/artifacts", w->state);
     assert_int_equal(rmdir(path), 0); /* nothing is left behind */
+    (void)snprintf(path, sizeof path, "%s/programs", w->state);
+    assert_int_equal(rmdir(path), 0);
     assert_int_equal(rmdir(w->state), 0);
     free(w);
     return 0;

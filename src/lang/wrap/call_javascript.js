@@ -65,7 +65,11 @@ function givenArguments(event) {
         const head = readExactly(HEAD).toString('latin1');
         return parse(readExactly(parseInt(head.slice(1), 16)).toString('utf8'));
     }
-    if (event.mode === 'file') return parse(fs.readFileSync(event.request, 'utf8'));
+    if (event.mode === 'file') {
+        const text = fs.readFileSync(event.request, 'utf8');
+        fs.unlinkSync(event.request); // nothing of ours among the program's files
+        return parse(text);
+    }
     if (event.literal !== undefined) {
         const [args, kwargs] = vm.runInThisContext(`(${event.literal})`);
         return { args, kwargs, holes: event.holes };
@@ -168,12 +172,14 @@ function start(job) {
     }
     const errors = [];
     for (const isAsync of [false, true]) {
+        let program = null;
         try {
-            return startCommonjs(job, compile(job, job.code, isAsync));
+            program = compile(job, job.code, isAsync);
         } catch (e) {
-            if (!(e instanceof SyntaxError) || job.started) throw e;
             errors.push(e);
+            continue;
         }
+        return startCommonjs(job, program);
     }
     if (errors.some((e) => ONLY_ESM.test(e.message)) && /\b(?:import|export)\b/.test(job.code)) {
         return startModule(job);
@@ -247,8 +253,8 @@ function cleanStack(job, stack) {
     const lines = stack.split('\n');
     const kept = [];
     for (const line of lines) {
-        if (line.startsWith('    at ') && (line.includes(ME) || line.includes('sandbox:wrapper') ||
-            line.includes('node:') || line.includes('handler.js'))) {
+        if (line.startsWith('    at ') && (line.includes(ME) || line.includes('(sandbox:') ||
+            line.includes(' sandbox:') || line.includes('node:') || line.includes('handler.js'))) {
             continue;
         }
         kept.push(line);

@@ -170,6 +170,7 @@ def arguments(event):
     elif mode == "file":
         with open(event["request"], "rb") as f:
             given = decode(f.read())
+        os.unlink(event["request"])  # nothing of ours among the program's files
     elif "literal" in event:
         args, kwargs = eval(event["literal"], {"__builtins__": {}})
         return args, kwargs, event.get("holes", ())

@@ -31,7 +31,7 @@ const DEPTH_MAX = 512;
 const PROGRESS_MAX = 64 * 1024;
 const MESSAGE_MAX = 16 * 1024;
 const STACK_MAX = 64 * 1024;
-const READ_SIZE = 256 * 1024;
+const READ_SIZE = 32 * 1024;
 const CAUSES_MAX = 8;
 const GRACE_MS = 1000;
 const CHECK_MS = 2;
@@ -600,9 +600,10 @@ async function execute(job) {
     }
 }
 
-/* One job from descriptor fd. env: the environment after a fork, as a list of 'NAME=value'. A
-   plain script ends as node ends, when its event loop is empty; a handler when it has returned. */
-function run(fd, env) {
+/* One job from descriptor fd. env: the environment after a fork, as a list of 'NAME=value'; to:
+   where the result goes, if not to fd. A plain script ends as node ends, when its event loop is
+   empty; a handler when it has returned. */
+function run(fd, env, to = fd) {
     const frames = receive(fd);
     if (frames === null) {
         say('the sandbox was given no job');
@@ -610,27 +611,18 @@ function run(fd, env) {
         return;
     }
     if (env) adopt(env);
-    const job = prepare(fd, frames);
+    const job = prepare(to, frames);
     makeBlocking('stdout');
     makeBlocking('stderr');
     watch(job);
     execute(job);
 }
 
-/* A small job in a process that waits for a real one, so that all this is compiled and in memory.
-   Nothing that a program could notice is left of it. */
-function rehearse(from, to) {
-    const job = prepare(to, receive(from));
-    const handler = pickHandler(start(job));
-    const context = makeContext(job.channel, job.told, job.deadline);
-    job.channel.send('R', valueText(apply(handler, job.module.exports, [job.event, context])));
-}
-
 if (module.id === '[eval]') {
     tidyGlobals();
     run(3);
 } else {
-    module.exports = { run, rehearse, tidyGlobals };
+    module.exports = { run, tidyGlobals };
 }
 
 }

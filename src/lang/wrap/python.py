@@ -41,6 +41,8 @@ excepthook = sys.excepthook
 streams = (sys.stdout, sys.stderr)
 run_exitfuncs, collect, get_objects = atexit._run_exitfuncs, gc.collect, gc.get_objects
 
+prepared = {}  # programs of our own that were compiled before: text to code
+
 Module = type(sys)
 Function = type(lambda: None)
 
@@ -514,6 +516,11 @@ def exit_code(e):
 # ---- the job ----
 
 
+def prepare(source):
+    """Compiles a program that will be run often, before the fork."""
+    prepared[source] = compile(source, "handler.py", "exec", dont_inherit=True)
+
+
 def execute(channel, frames, path):
     """Loads the program and calls its handler: the value as JSON, or an exit code."""
     source = ""
@@ -523,7 +530,8 @@ def execute(channel, frames, path):
         event = decode(frames.get("V") or b"{}")
         deadline = monotonic() + told.get("remaining_ms", 0) / 1000
         main = make_main(source, path)
-        exec(compile(source, path, "exec", dont_inherit=True), vars(main))
+        code = prepared.get(source) or compile(source, path, "exec", dont_inherit=True)
+        exec(code, vars(main))
         handler = vars(main).get("handler")
         if handler is None:
             return fail(channel, "HandlerNotFound", "handler(event) is not defined")

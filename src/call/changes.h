@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a run did to the files: those that were there before, those that are there now. Pure.
+ *
+ * A file that we wrote is known by its content; one that the scan does not show any more was
+ * deleted. Unchanged files are told apart by their size where that is enough, else by content.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "call/request.h"
+
+enum {
+    CHANGES_MAX = 10000,            /* reported */
+    CHANGES_CONTENT_MAX = 64 << 20, /* bytes of all new contents together */
+};
+
+enum change_type { CHANGE_CREATED, CHANGE_MODIFIED, CHANGE_DELETED, CHANGE_TYPES };
+
+struct change {
+    enum change_type type;
+    char *path;                     /* owned */
+    const struct call_file *before; /* borrowed; NULL: it was not there */
+    struct buf content;             /* owned */
+    bool has_content;
+    bool denied;
+    bool ignored; /* denied, and nobody is to be told */
+    uint64_t size;
+    int64_t mtime_s, mtime_ns;
+};
+
+struct changes {
+    const struct call_file *before; /* borrowed */
+    size_t before_n;
+    bool *seen;       /* owned: which of them are still there */
+    struct change *v; /* owned */
+    size_t n, cap;
+    uint64_t content_left;
+    int64_t left_out;
+};
+
+must_check int changes_init(struct changes *c, const struct call_file *before, size_t n);
+void changes_done(struct changes *c);
+
+/* A file is there now: marks it, and tells what it was. -1: it was not there. */
+ssize_t changes_saw(struct changes *c, const char *path);
+/* A new entry, or NULL when there are too many. The path is copied. */
+struct change *changes_add(struct changes *c, enum change_type type, const char *path,
+                           ssize_t before);
+/* The scan is complete: what was not seen is deleted. Sorts. */
+void changes_complete(struct changes *c);
+
+const char *change_operation(enum change_type t); /* "create", "modify", "delete" */

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+#include "call/mount.h"
+
+#include <string.h>
+
+#include "call/glob.h"
+#include "call/request.h"
+
+static int wrong(struct err *e, const char *what)
+{
+    return err_set(e, ERR_CALLER, "options.mount: %s", what);
+}
+
+static struct json_value member(struct json_value object, const char *name)
+{
+    struct json_value v;
+
+    if (!object.p || object.type != JSON_OBJECT || !json_get(object, name, &v) ||
+        v.type == JSON_NULL)
+        return (struct json_value){0};
+    return v;
+}
+
+/* Which of the words; -1: none of them. */
+static int word(struct json_value v, const char *const words[])
+{
+    for (int i = 0; words[i]; i++)
+        if (v.type == JSON_STRING && json_key_is(v, words[i]))
+            return i;
+    return -1;
+}
+
+static int choose(struct json_value object, const char *name, const char *const words[], int *ret,
+                  struct err *e)
+{
+    struct json_value v = member(object, name);
+    int i;
+
+    if (!v.p)
+        return 0;
+    i = word(v, words);
+    if (i < 0)
+        return err_set(e, ERR_CALLER, "options.mount: %s has an unknown value", name);
+    *ret = i;
+    return 0;
+}
+
+static const char *keep(struct mount *m, struct json_value v)
+{
+    size_t at = m->arena.n;
+
+    if (v.type != JSON_STRING || json_decode_string(v, 0, &m->arena) < 0 ||
+        buf_putc(&m->arena, '\0') < 0 || strlen(m->arena.p + at) + at + 1 != m->arena.n)
+        return NULL;
+    return m->arena.p + at;
+}
+
+static const char *keep_path(struct mount *m, struct json_value v)
+{
+    const char *text = keep(m, v);
+    size_t at = m->arena.n;
+
+    if (!text || text[0] != '/' || call_path("", text, strlen(text), &m->arena) < 0)
+        return NULL;
+    return m->arena.p + at;
+}
+
+static int read_dirs(struct mount *m, struct json_value dirs, struct err *e)
+{
+    struct json_value key, v;
+    size_t at = 0;
+
+    if (!dirs.p)
+        return 0;
+    if (dirs.type != JSON_OBJECT)
+        return wrong(e, "dirs should be an object");
+    while (json_object_next(dirs, &at, &key, &v)) {
+        struct mount_dir *d = &m->dir[m->n];
+
+        if (m->n == MOUNT_DIRS_MAX)
+            return wrong(e, "too many dirs");
+        d->inside = keep_path(m, key);
+        d->host = keep_path(m, v);
+        if (!d->inside || !d->host || !d->inside[1])
+            return wrong(e, "dirs should name absolute paths without '..'");
+        m->n++;
+    }
+    return 0;
+}
+
+static int read_size(struct json_value loading, const char *name, uint64_t *ret, struct err *e)
+{
+    struct json_value v = member(loading, name);
+    int64_t n;
+
+    if (!v.p)
+        return 0;
+    if (!json_to_int(v, &n) || n < 0)
+        return wrong(e, "a size should be a number of bytes");
+    *ret = (uint64_t)n;
+    return 0;
+}
+
+static int read_loading(struct mount *m, struct json_value loading, struct err *e)
+{
+    static const char *const modes[] = {"eager", "lazy", "explicit", NULL};
+    struct json_value include = member(loading, "include"), v;
+    int mode = LOAD_EAGER;
+    size_t at = 0;
+
+    if (choose(loading, "mode", modes, &mode, e) < 0 ||
+        read_size(loading, "maxFileSize", &m->file_max, e) < 0 ||
+        read_size(loading, "maxTotalSize", &m->total_max, e) < 0)
+        return -1;
+    m->load = (enum mount_load)mode;
+    while (include.p && include.type == JSON_ARRAY && json_array_next(include, &at, &v)) {
+        const char *pattern = m->include_n < MOUNT_INCLUDE_MAX ? keep(m, v) : NULL;
+
+        if (!pattern)
+            return wrong(e, "include should be a list of patterns");
+        m->include[m->include_n++] = pattern + strspn(pattern, "/");
+    }
+    return 0;
+}
+
+static int read_answers(struct mount *m, struct json_value rules, struct err *e)
+{
+    static const char *const states[] = {"continue", "skip", "abort", NULL};
+    struct json_value v;
+    size_t at = 0;
+
+    while (rules.p && rules.type == JSON_ARRAY && json_array_next(rules, &at, &v)) {
+        struct json_value pattern = member(v, "pattern");
+        int state = ANSWER_CONTINUE;
+        const char *kept;
+
+        if (m->answers_n == MOUNT_ANSWERS_MAX || !pattern.p)
+            return wrong(e, "sync.rules should be a short list of {pattern, state}");
+        kept = keep(m, pattern);
+        if (!kept || choose(v, "state", states, &state, e) < 0)
+            return kept ? -1 : wrong(e, "a pattern should be text");
+        m->answer[m->answers_n].pattern = kept + strspn(kept, "/");
+        m->answer[m->answers_n++].answer = (enum mount_answer)state;
+    }
+    return 0;
+}
+
+static int read_sync(struct mount *m, struct json_value sync, struct err *e)
+{
+    static const char *const modes[] = {"manual", "batch", NULL};
+    static const char *const errors[] = {"continue", "abort", "rollback", NULL};
+    int mode = 0, error = 0;
+
+    if (choose(sync, "mode", modes, &mode, e) < 0 || choose(sync, "onError", errors, &error, e) < 0)
+        return -1;
+    m->sync = mode == 1;
+    m->on_error = (enum mount_error)error;
+    return read_answers(m, member(sync, "rules"), e);
+}
+
+static int read_rest(struct mount *m, struct json_value mount, struct err *e)
+{
+    static const char *const denied[] = {"virtual", "throw", "ignore", NULL};
+    struct json_value links = member(member(mount, "security"), "followSymlinks");
+    bool follow = false;
+    int how = PERM_VIRTUAL;
+
+    if (choose(mount, "onPermissionDenied", denied, &how, e) < 0)
+        return -1;
+    m->denied = (enum perm_denied)how;
+    if (!links.p)
+        return 0;
+    if (links.type == JSON_STRING && json_key_is(links, "restricted"))
+        follow = true;
+    else if (!json_to_bool(links, &follow))
+        return wrong(e, "followSymlinks should be true, false or \"restricted\"");
+    m->links = follow ? LINKS_INSIDE : LINKS_NEVER;
+    return 0;
+}
+
+int mount_parse(struct mount *m, struct json_value mount, struct json_value permissions,
+                struct err *e)
+{
+    struct json_value own = member(mount, "permissions");
+
+    *m = (struct mount){.file_max = UINT64_MAX, .total_max = UINT64_MAX};
+    m->arena = BUF_INIT(3 * mount.n + 64);
+    if (buf_reserve(&m->arena, m->arena.max) < 0)
+        return err_set(e, ERR_HOST, "out of memory");
+    if (mount.p && (read_dirs(m, member(mount, "dirs"), e) < 0 ||
+                    read_loading(m, member(mount, "loading"), e) < 0 ||
+                    read_sync(m, member(mount, "sync"), e) < 0 || read_rest(m, mount, e) < 0))
+        return -1;
+    m->has_perms = m->n > 0 || own.p || permissions.p;
+    if (own.p && own.type != JSON_OBJECT)
+        return wrong(e, "permissions should be an object");
+    return perms_parse(&m->perms, own.p ? own : permissions, e);
+}
+
+void mount_done(struct mount *m)
+{
+    buf_done(&m->arena);
+    perms_done(&m->perms);
+}
+
+const struct mount_dir *mount_of(const struct mount *m, const char *path)
+{
+    const struct mount_dir *best = NULL;
+
+    for (size_t i = 0; i < m->n; i++) {
+        size_t n = strlen(m->dir[i].inside);
+
+        if (strncmp(path, m->dir[i].inside, n) == 0 && (path[n] == '/' || !path[n]) &&
+            (!best || n > strlen(best->inside)))
+            best = &m->dir[i];
+    }
+    return best;
+}
+
+unsigned mount_allows(const struct mount *m, const char *path, const char *workdir)
+{
+    const struct mount_dir *d = mount_of(m, path);
+
+    if (!m->has_perms)
+        return PERM_ALL;
+    return perms_of(&m->perms, path, d ? d->inside : workdir);
+}
+
+bool mount_wants(const struct mount *m, const struct mount_dir *d, const char *name)
+{
+    (void)d;
+    if (m->include_n == 0)
+        return m->load != LOAD_EXPLICIT;
+    for (size_t i = 0; i < m->include_n; i++)
+        if (glob_match(m->include[i], name))
+            return true;
+    return false;
+}
+
+enum mount_answer mount_answers(const struct mount *m, const char *path)
+{
+    const struct mount_dir *d = mount_of(m, path);
+    size_t n = d ? strlen(d->inside) : 0;
+
+    for (size_t i = 0; i < m->answers_n; i++)
+        if (glob_match(m->answer[i].pattern, path + 1) ||
+            (d && path[n] && glob_match(m->answer[i].pattern, path + n + 1)))
+            return m->answer[i].answer;
+    return ANSWER_CONTINUE;
+}

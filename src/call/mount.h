@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A mount as it was asked for: which host directories appear where, how they are loaded, what may
+ * be done to them and whether changes go back. Pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "call/perm.h"
+
+enum { MOUNT_DIRS_MAX = 16, MOUNT_INCLUDE_MAX = 64, MOUNT_ANSWERS_MAX = 64 };
+
+enum mount_links { LINKS_NEVER, LINKS_INSIDE };
+enum mount_load { LOAD_EAGER, LOAD_LAZY, LOAD_EXPLICIT };
+enum mount_error { ERROR_CONTINUE, ERROR_ABORT, ERROR_ROLLBACK };
+
+/* What happens to a change before it is written back. */
+enum mount_answer { ANSWER_CONTINUE, ANSWER_SKIP, ANSWER_ABORT };
+
+struct mount_dir {
+    const char *inside, *host; /* in the arena; absolute and normal */
+};
+
+struct mount {
+    struct buf arena; /* owned */
+    struct mount_dir dir[MOUNT_DIRS_MAX];
+    size_t n;
+    enum mount_load load;
+    const char *include[MOUNT_INCLUDE_MAX]; /* in the arena */
+    size_t include_n;
+    uint64_t file_max, total_max; /* UINT64_MAX: no limit of its own */
+    enum mount_links links;
+    bool sync; /* batch: changes go back */
+    enum mount_error on_error;
+    struct {
+        const char *pattern; /* in the arena */
+        enum mount_answer answer;
+    } answer[MOUNT_ANSWERS_MAX];
+    size_t answers_n;
+    bool has_perms; /* something was said about permissions */
+    struct perms perms;
+    enum perm_denied denied;
+};
+
+/* mount or permissions may be absent (p == NULL). */
+must_check int mount_parse(struct mount *m, struct json_value mount, struct json_value permissions,
+                           struct err *e);
+void mount_done(struct mount *m);
+
+/* The directory a path inside is below, or is itself; NULL: none. */
+const struct mount_dir *mount_of(const struct mount *m, const char *path);
+/* What is allowed on a path; everything where nothing was said. */
+unsigned mount_allows(const struct mount *m, const char *path, const char *workdir);
+/* Is this file of a mount to be loaded? `name`: below the mount. */
+bool mount_wants(const struct mount *m, const struct mount_dir *d, const char *name);
+/* sync.rules: the first whose pattern matches decides. */
+enum mount_answer mount_answers(const struct mount *m, const char *path);

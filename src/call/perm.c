@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "call/perm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "call/glob.h"
+
+static const struct {
+    const char *name;
+    unsigned bit;
+} operations[] = {
+    {"read",   PERM_READ  },
+    {"list",   PERM_LIST  },
+    {"create", PERM_CREATE},
+    {"modify", PERM_MODIFY},
+    {"delete", PERM_DELETE},
+};
+
+static int wrong(struct err *e, const char *what)
+{
+    return err_set(e, ERR_CALLER, "permissions: %s", what);
+}
+
+static bool member(struct json_value object, const char *name, struct json_value *ret)
+{
+    return json_get(object, name, ret) && ret->type != JSON_NULL;
+}
+
+/* A list of operations, or "*". */
+static int read_operations(struct json_value rule, const char *name, unsigned *ret, struct err *e)
+{
+    struct json_value v, one;
+    size_t at = 0;
+
+    *ret = 0;
+    if (!member(rule, name, &v))
+        return 0;
+    if (v.type == JSON_STRING && json_key_is(v, "*")) {
+        *ret = PERM_ALL;
+        return 0;
+    }
+    if (v.type != JSON_ARRAY)
+        return wrong(e, "allow and deny should be lists of operations, or \"*\"");
+    while (json_array_next(v, &at, &one)) {
+        size_t i = 0;
+
+        while (i < ARRAY_LEN(operations) &&
+               !(one.type == JSON_STRING && json_key_is(one, operations[i].name)))
+            i++;
+        if (i == ARRAY_LEN(operations))
+            return wrong(e, "an operation is read, list, create, modify or delete");
+        *ret |= operations[i].bit;
+    }
+    return 0;
+}
+
+static int add(struct perms *p, const struct perm_rule *r, struct err *e)
+{
+    struct perm_rule *rule;
+
+    if (p->n == PERM_RULES_MAX)
+        return wrong(e, "too many rules");
+    rule = reallocarray(p->rule, p->n + 1, sizeof *rule);
+    if (!rule || !r->pattern)
+        return err_set(e, ERR_HOST, "out of memory");
+    p->rule = rule;
+    p->rule[p->n++] = *r;
+    return 0;
+}
+
+/* A leading "!" or "#" means something; leading slashes do not. */
+static char *pattern_of(const char *format, struct json_value v)
+{
+    struct buf text = BUF_INIT(v.n + 1), out = BUF_INIT(v.n + 16);
+    const char *p;
+
+    if (json_decode_string(v, 0, &text) < 0 || (text.n > 0 && strlen(text.p) != text.n)) {
+        buf_done(&text);
+        return NULL;
+    }
+    p = text.p ? text.p : "";
+    p += strspn(p, "/");
+    for (; *format; format++) {
+        if (*format == '=')
+            (void)buf_puts(&out, p);
+        else
+            (void)buf_putc(&out, *format);
+    }
+    buf_done(&text);
+    return out.p ? buf_take(&out, NULL) : calloc(1, 1);
+}
+
+static int read_rule(struct perms *p, struct json_value v, struct err *e)
+{
+    struct json_value pattern, priority;
+    struct perm_rule r = {0};
+
+    if (v.type != JSON_OBJECT || !member(v, "pattern", &pattern) || pattern.type != JSON_STRING)
+        return wrong(e, "a rule should have a pattern");
+    if (read_operations(v, "allow", &r.allow, e) < 0 || read_operations(v, "deny", &r.deny, e) < 0)
+        return -1;
+    if (member(v, "priority", &priority) && !json_to_double(priority, &r.priority))
+        return wrong(e, "a priority should be a number");
+    r.pattern = pattern_of("=", pattern);
+    if (!r.pattern)
+        return wrong(e, "a pattern should be text");
+    if (add(p, &r, e) < 0) {
+        free(r.pattern);
+        return -1;
+    }
+    return 0;
+}
+
+/* A bare name means the directory's contents, and a file of that name in any directory. */
+static int read_exclude(struct perms *p, struct json_value v, struct err *e)
+{
+    static const char *const bare[] = {"**/=/**", "*/**/=", NULL};
+    static const char *const path[] = {"=", NULL};
+    const char *const *forms;
+
+    if (v.type != JSON_STRING)
+        return wrong(e, "exclude should be a list of patterns");
+    forms = memchr(v.p, '/', v.n) ? path : bare;
+    for (; *forms; forms++) {
+        struct perm_rule r = {.deny = PERM_ALL, .priority = PERM_EXCLUDE_PRIORITY};
+
+        r.pattern = pattern_of(*forms, v);
+        if (!r.pattern)
+            return wrong(e, "a pattern should be text");
+        if (add(p, &r, e) < 0) {
+            free(r.pattern);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int read_defaults(struct perms *p, struct json_value config, struct err *e)
+{
+    struct json_value usual, v;
+    bool yes;
+
+    if (!member(config, "default", &usual))
+        return 0;
+    if (usual.type != JSON_OBJECT)
+        return wrong(e, "default should be an object");
+    for (size_t i = 0; i < ARRAY_LEN(operations); i++) {
+        if (!member(usual, operations[i].name, &v))
+            continue;
+        if (!json_to_bool(v, &yes))
+            return wrong(e, "default should say true or false");
+        p->usual = yes ? p->usual | operations[i].bit : p->usual & ~operations[i].bit;
+    }
+    return 0;
+}
+
+typedef int read_fn(struct perms *p, struct json_value v, struct err *e);
+
+static int read_list(struct perms *p, struct json_value config, const char *name, read_fn *fn,
+                     struct err *e)
+{
+    struct json_value list, v;
+    size_t at = 0;
+
+    if (!member(config, name, &list))
+        return 0;
+    if (list.type != JSON_ARRAY)
+        return wrong(e, "rules and exclude should be lists");
+    while (json_array_next(list, &at, &v))
+        if (fn(p, v, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* Stable: rules of equal priority keep their order. */
+static void sort(struct perms *p)
+{
+    for (size_t i = 1; i < p->n; i++) {
+        struct perm_rule r = p->rule[i];
+        size_t k = i;
+
+        for (; k > 0 && p->rule[k - 1].priority < r.priority; k--)
+            p->rule[k] = p->rule[k - 1];
+        p->rule[k] = r;
+    }
+}
+
+int perms_parse(struct perms *p, struct json_value config, struct err *e)
+{
+    *p = (struct perms){.usual = PERM_READ | PERM_LIST};
+    if (!config.p)
+        return 0;
+    if (read_defaults(p, config, e) < 0 || read_list(p, config, "rules", read_rule, e) < 0 ||
+        read_list(p, config, "exclude", read_exclude, e) < 0)
+        return -1;
+    sort(p);
+    return 0;
+}
+
+void perms_done(struct perms *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        free(p->rule[i].pattern);
+    free(p->rule);
+    *p = (struct perms){0};
+}
+
+static bool matches(const struct perm_rule *r, const char *path, const char *base)
+{
+    size_t n;
+
+    path += strspn(path, "/");
+    base += strspn(base, "/");
+    n = strlen(base);
+    if (glob_match(r->pattern, path))
+        return true;
+    return n > 0 && strncmp(path, base, n) == 0 && path[n] == '/' &&
+           glob_match(r->pattern, path + n + 1);
+}
+
+unsigned perms_of(const struct perms *p, const char *path, const char *base)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (matches(&p->rule[i], path, base))
+            return (p->usual & ~p->rule[i].deny) | p->rule[i].allow;
+    return p->usual;
+}

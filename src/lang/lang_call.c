@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+#include "lang/lang_call.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/jw.h"
+#include "call/literal.h"
+#include "call/sip.h"
+#include "core/exec_spec.h"
+#include "lang/lang_job.h"
+#include "lang/wrap.h"
+
+enum {
+    EVENT_OVERHEAD = 64 * 1024, /* an event beside its texts */
+    ESCAPE_FACTOR = 6,          /* one byte becomes at most \u00XX */
+    LITERAL_FACTOR = 12,        /* "\u0000" becomes at most as long, then escaped once more */
+    PROGRAM_PATH_MAX = 192,
+};
+
+/* A plan that owns what it adds to the job's own. */
+struct call_plan {
+    struct plan plan; /* first member: its address is handed out */
+    struct lang_job *job;
+    struct plan_file *files; /* owned array */
+    struct buf event, input, request;
+    char request_path[CALL_PATH_MAX + 32];
+    char file_path[CALL_PATH_MAX + 32];
+    char program_path[PROGRAM_PATH_MAX];
+};
+
+/* ---- rows ---- */
+
+typedef int job_fn(const struct exec_spec *s, struct call_plan *c, struct err *e);
+
+static job_fn handler_job, ruby_job, php_job, program_job;
+
+/* clang-format off */
+static const struct {
+    const char *interpreter; /* must be there */
+    const char *language;    /* of the handler that carries the call */
+    const char *wrapper;
+    const size_t *wrapper_n;
+    job_fn *job;
+} rows[] = {
+    [CALL_PYTHON] = {"/usr/bin/python3", "python", wrap_call_python, &wrap_call_python_n,
+                     handler_job},
+    [CALL_JAVASCRIPT] = {"/usr/bin/node", "javascript", wrap_call_javascript,
+                         &wrap_call_javascript_n, handler_job},
+    [CALL_RUBY] = {"/usr/bin/ruby", NULL, NULL, NULL, ruby_job},
+    [CALL_PHP] = {"/usr/bin/php", NULL, NULL, NULL, php_job},
+    [CALL_C] = {"/usr/bin/gcc", NULL, NULL, NULL, program_job},
+    [CALL_CPP] = {"/usr/bin/g++", NULL, NULL, NULL, program_job},
+};
+/* clang-format on */
+_Static_assert(ARRAY_LEN(rows) == CALL_LANG_COUNT, "every language has a row");
+
+bool lang_call_available(enum call_lang_id lang)
+{
+    return access(rows[lang].interpreter, X_OK) == 0;
+}
+
+enum call_mode lang_call_mode(const struct call_request *r, size_t bytes)
+{
+    if (r->mode != CALL_MODE_AUTO)
+        return r->mode;
+    if (bytes >= r->auto_threshold)
+        return CALL_MODE_FILE;
+    if (bytes < CALL_AUTO_INLINE)
+        return CALL_MODE_INLINE;
+    return bytes < CALL_AUTO_STDIN ? CALL_MODE_STDIN : CALL_MODE_FILE;
+}
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, ERR_HOST, "out of memory");
+}
+
+/* ---- jobs ---- */
+
+/* Python and JavaScript: the handler's own plan, warmed or not, with our wrapper as the program. */
+static int handler_job(const struct exec_spec *s, struct call_plan *c, struct err *e)
+{
+    return strcmp(s->language, "python") == 0 ? lang_python_plan(s, &c->job, e)
+                                              : lang_javascript_plan(s, &c->job, e);
+}
+
+static int plain_job(const struct exec_spec *s, struct call_plan *c, struct err *e)
+{
+    if (lang_job_new(s, &c->job, e) < 0)
+        return -1;
+    return lang_job_frames(c->job, s, e);
+}
+
+static int ruby_job(const struct exec_spec *s, struct call_plan *c, struct err *e)
+{
+    if (plain_job(s, c, e) < 0)
+        return -1;
+    lang_job_arg(c->job, "/usr/bin/ruby");
+    lang_job_arg(c->job, "--disable=gems"); /* half of the time to start */
+    lang_job_arg(c->job, "-e");
+    lang_job_arg(c->job, wrap_call_ruby);
+    return 0;
+}
+
+static int php_job(const struct exec_spec *s, struct call_plan *c, struct err *e)
+{
+    if (plain_job(s, c, e) < 0)
+        return -1;
+    lang_job_arg(c->job, "/usr/bin/php");
+    lang_job_arg(c->job, "-n"); /* no configuration of the host's */
+    lang_job_arg(c->job, "-r");
+    lang_job_arg(c->job, wrap_call_php);
+    return 0;
+}
+
+static int program_job(const struct exec_spec *s, struct call_plan *c, struct err *e)
+{
+    if (plain_job(s, c, e) < 0)
+        return -1;
+    (void)snprintf(c->program_path, sizeof c->program_path, "/tmp/call-%s", s->execution_id);
+    lang_job_arg(c->job, c->program_path);
+    return 0;
+}
+
+/* ---- the event ---- */
+
+/* [args, kwargs] as the language writes it; false: hand it over as JSON. */
+static bool put_literal(const struct lang_call *c, struct buf *out)
+{
+    cleanup_with(buf_done) struct buf names = BUF_INIT(CALL_INLINE_MAX + 64);
+    struct json_value v;
+    struct err ignored;
+
+    (void)buf_putc(&names, '[');
+    call_args_json(c->args, &names);
+    (void)buf_putc(&names, ',');
+    call_names_json(c->args, &names);
+    (void)buf_putc(&names, ']');
+    if (names.failed || json_parse(names.p, names.n, 0, &v, &ignored) < 0)
+        return false;
+    return literal_put(c->lang, v, out) == 0;
+}
+
+static void put_given(const struct lang_call *c, struct jw *w)
+{
+    jw_key(w, "given");
+    sip_payload(&(struct sip_call){.function = c->function, .args = c->args}, w->out);
+    w->comma = true;
+}
+
+static void put_inline(const struct lang_call *c, struct jw *w)
+{
+    cleanup_with(buf_done) struct buf text = BUF_INIT((size_t)LITERAL_FACTOR * CALL_INLINE_MAX);
+
+    if (call_lang(c->lang)->flags & CALL_COMPILED || !put_literal(c, &text)) {
+        put_given(c, w);
+        return;
+    }
+    jw_kv_bytes(w, "literal", text.p, text.n);
+    if (call_args_has_holes(c->args)) {
+        jw_key(w, "holes");
+        call_holes_json(c->args, w->out);
+        w->comma = true;
+    }
+}
+
+static int event_build(struct call_plan *p, const struct lang_call *c, size_t args_n, struct err *e)
+{
+    const struct call_request *r = c->request;
+    struct jw w = JW(&p->event);
+    bool compiled = call_lang(c->lang)->flags & CALL_COMPILED;
+
+    p->event =
+        BUF_INIT(EVENT_OVERHEAD + ESCAPE_FACTOR * (compiled ? 0 : r->code.n) +
+                 (size_t)2 * LITERAL_FACTOR * (args_n < CALL_INLINE_MAX ? args_n : 64) + args_n);
+    jw_object(&w);
+    jw_kv_string(&w, "mode", call_mode_name(c->mode));
+    jw_kv_bytes(&w, "function", c->function.p, c->function.n);
+    jw_kv_int(&w, "resultMax", (int64_t)c->limits.result_max);
+    if (!compiled) {
+        jw_kv_string(&w, "file", p->file_path);
+        jw_kv_bytes(&w, "code", r->code.p, r->code.n);
+    }
+    if (c->body)
+        jw_kv_bool(&w, "body", true);
+    if (c->options_at >= 0)
+        jw_kv_int(&w, "optionsAt", c->options_at);
+    if (c->mode == CALL_MODE_FILE)
+        jw_kv_string(&w, "request", p->request_path);
+    else if (c->mode == CALL_MODE_INLINE)
+        put_inline(c, &w);
+    jw_object_end(&w);
+    return p->event.failed ? no_memory(e) : 0;
+}
+
+/* The payload for stdin and file. */
+static int payload_build(struct call_plan *p, const struct lang_call *c, size_t args_n,
+                         struct err *e)
+{
+    struct sip_call call = {.function = c->function, .file = p->file_path, .args = c->args};
+
+    p->request =
+        BUF_INIT(args_n + EVENT_OVERHEAD + ESCAPE_FACTOR * c->function.n + 12 * c->args->n);
+    (void)buf_reserve(&p->request, args_n + 1024);
+    sip_payload(&call, &p->request);
+    if (c->mode == CALL_MODE_STDIN) {
+        p->input = BUF_INIT(p->request.n + SIP_HEAD);
+        if (sip_packet(SIP_ATOMIC, p->request.p, p->request.n, &p->input) < 0)
+            return no_memory(e);
+        buf_done(&p->request);
+    }
+    return p->request.failed ? no_memory(e) : 0;
+}
+
+/* ---- files ---- */
+
+static int files_build(struct call_plan *p, const struct lang_call *c, struct err *e)
+{
+    const struct call_request *r = c->request;
+    size_t n = 0;
+
+    p->files = calloc(r->files_n + p->job->plan.files_n + c->made_n + 2, sizeof *p->files);
+    if (!p->files)
+        return no_memory(e);
+    for (size_t i = 0; i < p->job->plan.files_n; i++)
+        p->files[n++] = p->job->plan.files[i];
+    for (size_t i = 0; i < c->made_n; i++)
+        p->files[n++] = (struct plan_file){.path = c->made[i], .mode = 0755};
+    for (size_t i = 0; i < r->files_n; i++)
+        p->files[n++] = (struct plan_file){r->files[i].path, r->files[i].content, 0644};
+    if (c->mode == CALL_MODE_FILE)
+        p->files[n++] = (struct plan_file){
+            p->request_path, {p->request.p, p->request.n},
+             0600
+        };
+    if (c->program.p)
+        p->files[n++] = (struct plan_file){p->program_path, c->program, 0700};
+    p->plan.files = p->files;
+    p->plan.files_n = n;
+    return 0;
+}
+
+/* ---- all together ---- */
+
+static size_t args_bytes(const struct call_args *a)
+{
+    size_t n = 4;
+
+    for (size_t i = 0; i < a->n; i++)
+        n += a->at[i].n + 5;
+    for (size_t i = 0; i < a->names_n; i++)
+        n += a->names[i].key.n + a->names[i].value.n + 2;
+    return n;
+}
+
+static int build(struct call_plan *p, const struct lang_call *c, struct err *e)
+{
+    const struct call_request *r = c->request;
+    size_t args_n = args_bytes(c->args);
+    struct exec_spec s = {
+        .execution_id = c->id,
+        .language = rows[c->lang].language ? rows[c->lang].language : "shell",
+        .vars = r->vars,
+        .vars_n = r->vars_n,
+        .limits = c->limits,
+        .no_event_vars = true,
+    };
+
+    (void)snprintf(p->file_path, sizeof p->file_path, "%s/%s",
+                   strcmp(r->workdir, "/") == 0 ? "" : r->workdir, call_lang(c->lang)->file);
+    (void)snprintf(p->request_path, sizeof p->request_path, "%s/.sandbox_request.json",
+                   strcmp(r->workdir, "/") == 0 ? "" : r->workdir);
+    if (c->mode != CALL_MODE_INLINE && payload_build(p, c, args_n, e) < 0)
+        return -1;
+    if (event_build(p, c, args_n, e) < 0)
+        return -1;
+    s.event = (struct bytes){p->event.p, p->event.n};
+    if (rows[c->lang].wrapper)
+        s.code = (struct bytes){rows[c->lang].wrapper, *rows[c->lang].wrapper_n};
+    if (rows[c->lang].job(&s, p, e) < 0)
+        return -1;
+    buf_done(&p->event); /* the frames have it */
+    p->plan = p->job->plan;
+    p->plan.cwd = r->workdir;
+    p->plan.input = (struct bytes){p->input.p, p->input.n};
+    p->plan.scan_all = true;
+    p->plan.dirs = c->dirs;
+    return files_build(p, c, e);
+}
+
+void lang_call_free(struct plan *plan)
+{
+    struct call_plan *p = (struct call_plan *)plan;
+
+    if (!p)
+        return;
+    lang_job_free(p->job);
+    free(p->files);
+    buf_done(&p->event);
+    buf_done(&p->input);
+    buf_done(&p->request);
+    free(p);
+}
+
+int lang_call_plan(const struct lang_call *c, struct plan **ret, struct err *e)
+{
+    struct call_plan *p;
+
+    if (c->mode == CALL_MODE_INLINE && args_bytes(c->args) > CALL_INLINE_MAX)
+        return err_set(e, ERR_CALLER,
+                       "argsMode inline takes at most %d bytes of arguments: use stdin or file",
+                       CALL_INLINE_MAX);
+    p = calloc(1, sizeof *p);
+    if (!p)
+        return no_memory(e);
+    if (build(p, c, e) < 0) {
+        lang_call_free(&p->plan);
+        return -1;
+    }
+    *ret = &p->plan;
+    return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A function call becomes a plan: the wrapper of its language (wrap/call_*) is the program, what to
+ * call is its event, the arguments travel in the mode that was chosen.
+ */
+#pragma once
+
+#include "call/args.h"
+#include "call/langs.h"
+#include "call/request.h"
+#include "core/plan.h"
+
+struct lang_call {
+    const char *id; /* of the call: [A-Za-z0-9._-] */
+    enum call_lang_id lang;
+    const struct call_request *request; /* borrowed by the plan, with all it points to */
+    struct bytes function;
+    bool body;      /* the code is the body of a function */
+    int options_at; /* javascript: where what is left by name goes; -1: behind the others */
+    enum call_mode mode;
+    const struct call_args *args;
+    const char *const *made; /* directories to be there, ending in a slash; borrowed by the plan */
+    size_t made_n;
+    const char *dirs;     /* as in the plan; NULL: none */
+    struct bytes program; /* compiled languages: what was made; borrowed by the plan */
+    struct limits limits;
+};
+
+/* The files that are there before the run are those of the plan. */
+must_check int lang_call_plan(const struct lang_call *c, struct plan **ret, struct err *e);
+void lang_call_free(struct plan *p); /* NULL is fine */
+
+/* Is what runs the language here? */
+bool lang_call_available(enum call_lang_id lang);
+/* Which mode auto means for these arguments. */
+enum call_mode lang_call_mode(const struct call_request *r, size_t bytes);
+
+/* How a program is made of code: one plan for the compiler. */
+struct lang_compile {
+    const char *id;
+    enum call_lang_id lang;
+    const char *std;               /* "": the compiler's default */
+    const struct call_file *files; /* what the code may include; borrowed by the plan */
+    size_t files_n;
+    struct bytes code, dispatcher; /* borrowed by the plan */
+    struct limits limits;
+};
+must_check int lang_compile_plan(const struct lang_compile *c, struct plan **ret, struct err *e);
+void lang_compile_free(struct plan *p); /* NULL is fine */
+const char *lang_compiler(enum call_lang_id lang);
+/* What the compiler leaves in the workspace. */
+extern const char lang_compiled_name[];

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The compiler as a plan. One translation unit: the program's own text first, so that it sees
+ * nothing of ours, then the run-time part (wrap/call_c.inc), then the dispatcher. A main() of the
+ * program's own is set aside.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "lang/lang_call.h"
+#include "lang/lang_job.h"
+#include "lang/wrap.h"
+
+const char lang_compiled_name[] = ".sandbox-program";
+
+enum { STD_MAX = 10, OWN_FILES = 4, HEAD_MAX = 512 };
+
+struct compile_plan {
+    struct plan plan; /* first member: its address is handed out */
+    struct lang_job *job;
+    struct plan_file *files; /* owned array */
+    struct buf main;
+    char std[STD_MAX + 8];
+};
+
+static const struct {
+    const char *compiler, *std, *code, *main;
+} rows[CALL_LANG_COUNT] = {
+    [CALL_C] = {"/usr/bin/gcc", "gnu17",   "/workspace/user_code.c",   "/tmp/call/main.c"  },
+    [CALL_CPP] = {"/usr/bin/g++", "gnu++17", "/workspace/user_code.cpp", "/tmp/call/main.cpp"},
+};
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, ERR_HOST, "out of memory");
+}
+
+static bool is_std(const char *std)
+{
+    size_t n = strlen(std);
+
+    return n <= STD_MAX && strspn(std, "abcdefghijklmnopqrstuvwxyz0123456789+") == n &&
+           (std[0] == 'c' || std[0] == 'g');
+}
+
+static int main_build(struct compile_plan *p, const struct lang_compile *c, struct err *e)
+{
+    p->main = BUF_INIT(c->dispatcher.n + HEAD_MAX);
+    (void)buf_printf(&p->main,
+                     "#define main sandbox_user_main\n#include \"%s\"\n#undef main\n"
+                     "#include \"call_c.h\"\n%s",
+                     rows[c->lang].code, c->lang == CALL_CPP ? "#include \"call_cpp.h\"\n" : "");
+    (void)buf_put(&p->main, c->dispatcher.p, c->dispatcher.n);
+    return p->main.failed ? no_memory(e) : 0;
+}
+
+static int files_build(struct compile_plan *p, const struct lang_compile *c, struct err *e)
+{
+    size_t n = 0;
+
+    p->files = calloc(c->files_n + OWN_FILES, sizeof *p->files);
+    if (!p->files)
+        return no_memory(e);
+    for (size_t i = 0; i < c->files_n; i++)
+        p->files[n++] = (struct plan_file){c->files[i].path, c->files[i].content, 0644};
+    p->files[n++] = (struct plan_file){rows[c->lang].code, c->code, 0644};
+    p->files[n++] = (struct plan_file){
+        rows[c->lang].main, {p->main.p, p->main.n},
+         0644
+    };
+    p->files[n++] = (struct plan_file){
+        "/tmp/call/call_c.h", {wrap_call_c, wrap_call_c_n},
+         0644
+    };
+    p->files[n++] = (struct plan_file){
+        "/tmp/call/call_cpp.h", {wrap_call_cpp, wrap_call_cpp_n},
+         0644
+    };
+    p->plan.files = p->files;
+    p->plan.files_n = n;
+    return 0;
+}
+
+static void arguments(struct compile_plan *p, const struct lang_compile *c)
+{
+    const char *const fixed[] = {"-O1",
+                                 "-pipe",
+                                 "-w",
+                                 "-fdiagnostics-color=never",
+                                 "-fmax-errors=20",
+                                 "-I/workspace",
+                                 "-o",
+                                 "/workspace/.sandbox-program",
+                                 rows[c->lang].main,
+                                 "-lm",
+                                 "-pthread"};
+
+    (void)snprintf(p->std, sizeof p->std, "-std=%s", c->std[0] ? c->std : rows[c->lang].std);
+    lang_job_arg(p->job, rows[c->lang].compiler);
+    lang_job_arg(p->job, p->std);
+    for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+        lang_job_arg(p->job, fixed[i]);
+}
+
+static int build(struct compile_plan *p, const struct lang_compile *c, struct err *e)
+{
+    struct exec_spec s = {
+        .execution_id = c->id, .language = "shell", .limits = c->limits, .no_event_vars = true};
+
+    if (c->std[0] && !is_std(c->std))
+        return err_set(e, ERR_CALLER, "options.std: '%.32s' is not a standard", c->std);
+    if (lang_job_new(&s, &p->job, e) < 0 || main_build(p, c, e) < 0)
+        return -1;
+    arguments(p, c);
+    p->plan = p->job->plan;
+    p->plan.scan_all = true;
+    return files_build(p, c, e);
+}
+
+void lang_compile_free(struct plan *plan)
+{
+    struct compile_plan *p = (struct compile_plan *)plan;
+
+    if (!p)
+        return;
+    lang_job_free(p->job);
+    free(p->files);
+    buf_done(&p->main);
+    free(p);
+}
+
+int lang_compile_plan(const struct lang_compile *c, struct plan **ret, struct err *e)
+{
+    struct compile_plan *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return no_memory(e);
+    if (build(p, c, e) < 0) {
+        lang_compile_free(&p->plan);
+        return -1;
+    }
+    *ret = &p->plan;
+    return 0;
+}
+
+const char *lang_compiler(enum call_lang_id lang)
+{
+    return rows[lang].compiler;
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Calls one function of a PHP program.
+ *
+ * The job comes as frames over descriptor 3 and the returned value leaves the same way. The event
+ * says what to call and where the arguments are: in the event as a literal (inline) or as JSON, on
+ * standard input as a SIP packet, or in a file. PHP wants a program in a file: it is one for as
+ * long as it is loaded.
+ */
+namespace SandboxCall;
+
+const HEAD = 9;
+const DEPTH = 1024;
+const STACK_MAX = 64 * 1024;
+const MESSAGE_MAX = 16 * 1024;
+const ANONYMOUS = '__anonymous_wrapper__';
+
+\error_reporting(E_ALL);
+\ini_set('display_errors', 'stderr');
+\ini_set('html_errors', '0');
+\ini_set('memory_limit', '-1');
+\ini_set('serialize_precision', '-1');
+\ini_set('zend.exception_ignore_args', '1');
+
+/* Without the host's configuration extensions are not loaded; these are what programs expect. */
+foreach (['ctype', 'mbstring', 'iconv', 'tokenizer'] as $sandboxCallName) {
+    if (!\extension_loaded($sandboxCallName)) {
+        @\dl("$sandboxCallName.so");
+    }
+}
+
+// ---- the channel ----
+
+function channel()
+{
+    static $stream = null;
+    return $stream ??= \fopen('php://fd/3', 'r+b');
+}
+
+function readExactly($stream, int $n): string
+{
+    $data = '';
+    while (\strlen($data) < $n) {
+        $chunk = \fread($stream, \min($n - \strlen($data), 1 << 20));
+        if ($chunk === false || $chunk === '') {
+            throw new \RuntimeException('the packet is not complete');
+        }
+        $data .= $chunk;
+    }
+    return $data;
+}
+
+function send(string $kind, string $payload): void
+{
+    $data = $kind . \sprintf('%08x', \strlen($payload)) . $payload;
+    for ($at = 0; $at < \strlen($data);) {
+        $n = \fwrite(channel(), $at === 0 ? $data : \substr($data, $at));
+        if ($n === false) {
+            return;
+        }
+        $at += $n;
+    }
+    \fflush(channel());
+}
+
+/* All frames up to G, by kind. */
+function receive(): array
+{
+    $frames = [];
+    do {
+        $head = readExactly(channel(), HEAD);
+        $frames[$head[0]] = readExactly(channel(), \hexdec(\substr($head, 1)));
+    } while ($head[0] !== 'G');
+    return $frames;
+}
+
+// ---- arguments ----
+
+function decode(string $text)
+{
+    return \json_decode($text, true, DEPTH, JSON_THROW_ON_ERROR);
+}
+
+function arguments(array $event): array
+{
+    if ($event['mode'] === 'stdin') {
+        $head = readExactly(STDIN, HEAD);
+        $given = decode(readExactly(STDIN, \hexdec(\substr($head, 1))));
+    } elseif ($event['mode'] === 'file') {
+        $given = decode(\file_get_contents($event['request']));
+        \unlink($event['request']); // nothing of ours among the program's files
+    } elseif (isset($event['literal'])) {
+        [$args, $kwargs] = eval('return ' . $event['literal'] . ';');
+        $given = ['args' => $args, 'kwargs' => $kwargs, 'holes' => $event['holes'] ?? []];
+    } else {
+        $given = $event['given'];
+    }
+    return [$given['args'], $given['kwargs'], $given['holes'] ?? []];
+}
+
+/* Positions behind a hole go by name, so that a default in the hole applies. What no parameter is
+   named after becomes one last array, where there is a parameter left for it. */
+function bind(\ReflectionFunctionAbstract $function, array $args, array $kwargs, array $holes): array
+{
+    $names = [];
+    $options = null;
+    foreach ($function->getParameters() as $i => $p) {
+        if ($p->isVariadic()) {
+            break;
+        }
+        $isGiven = $i < \count($args) && !\in_array($i, $holes, true);
+        $names[$p->getName()] = true;
+        if (!$isGiven && !\array_key_exists($p->getName(), $kwargs)) {
+            $options ??= $p;
+        }
+    }
+    $positional = [];
+    $named = [];
+    $parameters = $function->getParameters();
+    foreach ($args as $i => $value) {
+        if (\in_array($i, $holes, true)) {
+            if (!isset($parameters[$i])) {
+                $positional[] = null;
+            }
+        } elseif (\count($positional) === $i) {
+            $positional[] = $value;
+        } else {
+            $named[isset($parameters[$i]) ? $parameters[$i]->getName() : $i] = $value;
+        }
+    }
+    $unknown = $function->isVariadic() ? [] : \array_diff_key($kwargs, $names);
+    $named += \array_diff_key($kwargs, $unknown);
+    if ($unknown && $options !== null && takesArray($options)) {
+        $named[$options->getName()] = $unknown;
+    } else {
+        $named += $unknown; // PHP says which one it does not know
+    }
+    foreach ($parameters as $i => $p) { // as many as possible by position
+        if ($p->isVariadic() || $i !== \count($positional) ||
+            !\array_key_exists($p->getName(), $named)) {
+            break;
+        }
+        $positional[] = $named[$p->getName()];
+        unset($named[$p->getName()]);
+    }
+    return [$positional, $named];
+}
+
+function takesArray(\ReflectionParameter $p): bool
+{
+    $type = $p->getType();
+    return $type === null ? \preg_match('/^(options?|opts?|config|props|params|kwargs)$/i', $p->getName()) === 1
+        : \preg_match('/\b(array|iterable)\b/', (string) $type) === 1;
+}
+
+// ---- the program ----
+
+function text(array $event): string
+{
+    $code = \preg_replace('/^\xEF\xBB\xBF/', '', $event['code']);
+    $isOpen = \preg_match('/^\s*<\?php\b/', $code) === 1;
+    if (empty($event['body'])) {
+        return $isOpen ? $code : "<?php $code";
+    }
+    $code = \preg_replace('/^(\s*)<\?php\b/', '$1', $code);
+    return '<?php function ' . ANONYMOUS . "(...\$args) {{$code}\n}";
+}
+
+function load(array $event): void
+{
+    $file = $event['file'];
+    if (\file_put_contents($file, text($event)) === false) {
+        throw new \RuntimeException("cannot write $file");
+    }
+    \set_include_path(\dirname($file) . ':' . \get_include_path());
+    $_SERVER['argv'] = [$file];
+    try {
+        (static function () use ($file) {
+            require $file;
+        })();
+    } finally {
+        @\unlink($file);
+    }
+}
+
+function find(string $name): \Closure
+{
+    $parts = \explode('::', \str_replace('.', '::', $name));
+    if (\count($parts) === 2 && \is_callable($parts)) {
+        return \Closure::fromCallable($parts);
+    }
+    if (!\function_exists($name)) {
+        throw new \Exception("Function '$name' not found.");
+    }
+    return \Closure::fromCallable($name);
+}
+
+// ---- values ----
+
+/* Objects show what is public; iterators become lists. */
+function plain($value, int $depth = 0)
+{
+    if ($depth > DEPTH - 2) {
+        throw new \RuntimeException('the returned value is nested too deeply for JSON');
+    }
+    if (\is_array($value)) {
+        foreach ($value as $k => $v) {
+            if (\is_array($v) || \is_object($v) || \is_resource($v)) {
+                $value[$k] = plain($v, $depth + 1);
+            }
+        }
+        return $value;
+    }
+    if ($value instanceof \JsonSerializable || $value instanceof \UnitEnum) {
+        return $value;
+    }
+    if ($value instanceof \Closure) {
+        throw new \TypeError('a Closure is not JSON serializable');
+    }
+    if ($value instanceof \Traversable) {
+        return plain(\iterator_to_array($value, !($value instanceof \Generator)), $depth + 1);
+    }
+    if (\is_object($value)) {
+        return (object) plain(\get_object_vars($value), $depth + 1);
+    }
+    if (\is_resource($value)) {
+        throw new \TypeError('a resource is not JSON serializable');
+    }
+    return $value;
+}
+
+function encode($value): string
+{
+    return \json_encode(plain($value), JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES |
+        JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION, DEPTH);
+}
+
+// ---- failing ----
+
+function report(string $type, string $message, string $stack): void
+{
+    send('E', \json_encode([
+        'type' => $type, 'message' => \substr($message, 0, MESSAGE_MAX),
+        'stack' => \substr($stack, 0, STACK_MAX),
+    ], JSON_INVALID_UTF8_SUBSTITUTE | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE));
+}
+
+function reportThrown(\Throwable $e): void
+{
+    $lines = ["{$e->getFile()}:{$e->getLine()}"];
+    foreach ($e->getTrace() as $frame) {
+        if (\str_starts_with($frame['function'] ?? '', 'SandboxCall\\')) {
+            break;
+        }
+        $at = isset($frame['file']) ? "{$frame['file']}:{$frame['line']}" : '[internal]';
+        $lines[] = ($frame['class'] ?? '') . ($frame['type'] ?? '') . "{$frame['function']}() called at $at";
+    }
+    $lines = \array_filter($lines, fn ($line) => !\str_contains($line, 'Command line code'));
+    $message = \preg_replace('/, called in Command line code.*/', '', $e->getMessage());
+    report(\get_class($e), $message, \get_class($e) . ": $message\n    " .
+        \implode("\n    ", $lines) . "\n");
+}
+
+/* A fatal error, or exit() in the program: nobody returned. */
+\register_shutdown_function(function () {
+    global $sandboxCallDone;
+    if (empty($sandboxCallDone)) {
+        $e = \error_get_last();
+        if ($e !== null && ($e['type'] & (E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR))) {
+            report('FatalError', $e['message'], "{$e['file']}:{$e['line']}");
+        }
+    }
+});
+
+$sandboxCallDone = false;
+try {
+    $sandboxCallEvent = decode(receive()['V']);
+    [$sandboxCallArgs, $sandboxCallNames, $sandboxCallHoles] = arguments($sandboxCallEvent);
+    load($sandboxCallEvent);
+    $sandboxCallFunction = find($sandboxCallEvent['function']);
+    [$sandboxCallArgs, $sandboxCallNames] = bind(new \ReflectionFunction($sandboxCallFunction),
+        $sandboxCallArgs, $sandboxCallNames, $sandboxCallHoles);
+    $sandboxCallText = encode($sandboxCallFunction(...$sandboxCallArgs, ...$sandboxCallNames));
+    if (\strlen($sandboxCallText) > $sandboxCallEvent['resultMax']) {
+        throw new \RangeException('the returned value has ' . \strlen($sandboxCallText) .
+            " bytes as JSON, at most {$sandboxCallEvent['resultMax']} are allowed");
+    }
+    send('R', $sandboxCallText);
+    $sandboxCallDone = true;
+} catch (\Throwable $sandboxCallError) {
+    $sandboxCallDone = true;
+    reportThrown($sandboxCallError);
+    exit(1);
+}

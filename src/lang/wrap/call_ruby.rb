@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+#
+# Calls one function of a Ruby program.
+#
+# The job comes as frames over descriptor 3 and the returned value leaves the same way. The event
+# says what to call and where the arguments are: in the event as a literal (inline) or as JSON, on
+# standard input as a SIP packet, or in a file. The program is evaluated at the top level, so that
+# its methods are what they would be in a file of its own, with their own lines.
+require 'json'
+
+module SandboxCall
+  HEAD = 9
+  STACK_MAX = 64 * 1024
+  MESSAGE_MAX = 16 * 1024
+  ANONYMOUS = '__anonymous_wrapper__'
+  CHANNEL = IO.for_fd(3, 'r+b', autoclose: false)
+  CHANNEL.close_on_exec = true
+  CHANNEL.sync = true
+  ME = '-e'
+
+  module_function
+
+  # ---- the channel ----
+
+  def send_frame(kind, payload)
+    bytes = payload.b
+    CHANNEL.write(format('%s%08x', kind, bytes.bytesize).b + bytes)
+    CHANNEL.flush
+  end
+
+  # All frames up to G, by kind.
+  def receive
+    frames = {}
+    loop do
+      head = CHANNEL.read(HEAD)
+      raise EOFError, 'the sandbox was given no job' if head.nil? || head.bytesize < HEAD
+      length = head[1..].to_i(16)
+      frames[head[0]] = length.zero? ? '' : CHANNEL.read(length).force_encoding('UTF-8')
+      return frames if head[0] == 'G'
+    end
+  end
+
+  # ---- arguments ----
+
+  def decode(text)
+    JSON.parse(text, max_nesting: false, create_additions: false)
+  end
+
+  def read_packet
+    head = $stdin.read(HEAD)
+    raise EOFError, 'the packet with the arguments is not complete' if head.nil?
+    decode($stdin.read(head[1..].to_i(16)).force_encoding('UTF-8'))
+  end
+
+  # Nothing of ours stays among the program's files.
+  def read_file(path)
+    text = File.read(path, encoding: 'UTF-8')
+    File.unlink(path)
+    decode(text)
+  end
+
+  def arguments(event)
+    given = case event['mode']
+            when 'stdin' then read_packet
+            when 'file' then read_file(event['request'])
+            else event['given']
+            end
+    return [given['args'], given['kwargs'], given['holes'] || []] if given
+    args, kwargs = eval(event['literal'])
+    [args, kwargs, event['holes'] || []]
+  end
+
+  # Names of positional parameters take their place. Ruby cannot skip an optional one, so what
+  # comes behind a gap is set when the method begins, after the defaults were computed.
+  def bind(method, args, kwargs, holes)
+    kinds = method.parameters
+    places = kinds.select { |kind, _| %i[req opt].include?(kind) }
+    late = {}
+    places.each_with_index do |(kind, name), i|
+      empty = i >= args.size || holes.include?(i)
+      given = empty && name && kwargs.key?(name.to_s)
+      if given && (i == args.size || holes.include?(i)) && late.empty?
+        args[i] = kwargs.delete(name.to_s)
+        holes -= [i]
+      elsif given
+        late[name] = kwargs.delete(name.to_s)
+      elsif empty && kind == :req
+        raise ArgumentError, "missing argument: #{name}" unless kwargs.empty? && i >= args.size
+      elsif empty
+        rest = (i + 1...args.size).reject { |k| holes.include?(k) }
+        rest.each { |k| late[places[k][1]] = args[k] if places[k] }
+        args = args.take(i)
+        holes = []
+        late[:__gap__] = nil
+      end
+    end
+    late.delete(:__gap__)
+    [args, kwargs, late]
+  end
+
+  def call(method, args, kwargs, late)
+    names = kwargs.transform_keys(&:to_sym)
+    run = -> { names.empty? ? method.call(*args) : method.call(*args, **names) }
+    return run.call if late.empty?
+    set = false
+    trace = TracePoint.new(:line) do |point|
+      next if set
+      set = true
+      late.each { |name, value| point.binding.local_variable_set(name, value) }
+    end
+    trace.enable(target: method, &run)
+  end
+
+  # ---- the program ----
+
+  def load_program(event)
+    code = event['code'].delete_prefix("\uFEFF")
+    $PROGRAM_NAME = event['file']
+    $LOAD_PATH.unshift(File.dirname(event['file']))
+    code = "def #{ANONYMOUS}(*args, **kwargs);#{code}\nend" if event['body']
+    TOPLEVEL_BINDING.eval(code, event['file'], 1)
+  end
+
+  def find(name)
+    receiver = TOPLEVEL_BINDING.receiver
+    owner, dot, last = name.rpartition('.')
+    receiver = Object.const_get(owner) unless dot.empty?
+    receiver.method(last)
+  rescue NameError
+    raise NoMethodError, "Function '#{name}' not found"
+  end
+
+  # ---- values ----
+
+  # What JSON has no word for: objects that know how to become a hash or an array do so.
+  def plain(value, above = 0)
+    raise JSON::NestingError, 'the returned value is nested too deeply' if above > 500
+    case value
+    when Hash then value.to_h { |k, v| [k.to_s, plain(v, above + 1)] }
+    when Array then value.map { |v| plain(v, above + 1) }
+    when String then text(value)
+    when nil, true, false, Numeric then value
+    when Symbol then value.to_s
+    else converted(value, above)
+    end
+  end
+
+  def converted(value, above)
+    return plain(value.to_h, above + 1) if value.is_a?(Struct)
+    return plain(value.to_a, above + 1) if value.is_a?(Enumerable)
+    return plain(value.to_h, above + 1) if value.respond_to?(:to_h)
+    value.to_s
+  end
+
+  def text(value)
+    copy = value.encoding == Encoding::BINARY ? value.dup.force_encoding('UTF-8') : value
+    copy = copy.encode('UTF-8') unless copy.encoding == Encoding::UTF_8
+    copy.valid_encoding? ? copy : copy.scrub
+  end
+
+  # ---- failing ----
+
+  def report(error)
+    lines = (error.backtrace || []).reject { |line| line.start_with?("#{ME}:") }
+    stack = "#{error.class}: #{error.message}\n" + lines.map { |line| "    from #{line}\n" }.join
+    send_frame('E', JSON.generate(
+      'type' => error.class.name || 'Error',
+      'message' => text(error.message.to_s)[0, MESSAGE_MAX],
+      'stack' => text(stack)[0, STACK_MAX]
+    ))
+  end
+
+  def finish(value, most)
+    payload = JSON.generate(plain(value), max_nesting: 0)
+    if payload.bytesize > most
+      raise RangeError, "the returned value has #{payload.bytesize} bytes as JSON, at most #{most} are allowed"
+    end
+    send_frame('R', payload)
+  end
+
+  def run
+    event = decode(receive['V'])
+    args, kwargs, holes = arguments(event)
+    load_program(event)
+    method = find(event['function'])
+    args, kwargs, late = bind(method, args, kwargs, holes)
+    value = call(method, args, kwargs, late)
+    finish(value, event['resultMax'])
+  rescue SystemExit => e
+    report(SystemExit.new(e.status, "the program called exit(#{e.status})"))
+    $stdout.flush
+    exit!(e.status.zero? ? 1 : e.status)
+  rescue Exception => e # rubocop:disable Lint/RescueException
+    report(e)
+    exit(1)
+  end
+end
+
+$stdout.sync = true
+SandboxCall.run

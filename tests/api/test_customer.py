@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""The operator's own command after "--"."""
+import signal
+import time
+
+import harness
+import pytest
+
+
+def start(make_daemon, *command, **env):
+    return make_daemon(args=("--", *command), **env)
+
+
+def end(daemon, status):
+    assert daemon.wait() == status
+    daemon.check_nothing_left()
+
+
+def test_its_status_is_ours(make_daemon):
+    end(start(make_daemon, "sh", "-c", "sleep 0.3; exit 7"), 7)
+
+
+def test_death_by_a_signal_is_255(make_daemon):
+    end(start(make_daemon, "sh", "-c", "sleep 0.3; kill -KILL $$"), 255)
+
+
+def test_it_runs_once_everything_listens_with_our_streams_and_environment(make_daemon):
+    daemon = start(make_daemon, "sh", "-c", "echo out $MINE; echo err >&2; pwd; cat; id -u; exec sleep 600", MINE="yes")
+    assert daemon.out.wait(lambda line: line == "out yes")
+    assert daemon.log.wait(lambda line: line == "err")
+    assert daemon.out.wait(lambda line: line == str(daemon.directory))
+    assert daemon.health().status == 200
+    import os
+    assert daemon.out.wait(lambda line: line == str(os.geteuid())), "as whoever started the daemon"
+    daemon.signal(signal.SIGTERM)
+    end(daemon, 0)
+
+
+def test_a_signal_is_passed_on_and_the_status_is_0(make_daemon):
+    daemon = start(make_daemon, "sh", "-c", "trap 'echo got it; exit 9' TERM; echo up; while :; do sleep 0.05; done")
+    assert daemon.out.wait(lambda line: line == "up")
+    daemon.signal(signal.SIGTERM)
+    end(daemon, 0)
+    assert "got it" in daemon.stdout_text()
+
+
+def test_one_that_does_not_listen_is_killed(make_daemon):
+    mark = harness.marker()
+    daemon = start(make_daemon, "bash", "-c", f"trap '' TERM; echo up; exec -a {mark} sleep 600")
+    assert daemon.out.wait(lambda line: line == "up")
+    harness.wait_until(lambda: harness.processes_with(mark), "it runs")
+    begun = time.monotonic()
+    daemon.signal(signal.SIGTERM)
+    end(daemon, 0)
+    assert time.monotonic() - begun > 4, "it had its time"
+    assert not harness.processes_with(mark)
+
+
+def test_one_that_cannot_be_executed_fails_the_start():
+    with pytest.raises(harness.StartFailed) as refusal:
+        harness.start_daemon(("--", "/no/such/program"))
+    assert refusal.value.status == 1 and "start the command" in refusal.value.stderr
+
+
+def test_nothing_after_the_dashes_is_nothing(make_daemon):
+    daemon = make_daemon(args=("--",))
+    assert daemon.health().status == 200

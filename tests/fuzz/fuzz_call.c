@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Function calls: the first byte says which parser gets the rest. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "call/args.h"
+#include "call/dispatch.h"
+#include "call/glob.h"
+#include "call/mount.h"
+#include "call/request.h"
+#include "call/signature.h"
+#include "lang/lang_call.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static void plan_it(const struct call_request *r, const struct call_args *a)
+{
+    struct lang_call c = {
+        .id = "x",
+        .lang = CALL_PYTHON,
+        .request = r,
+        .function = {"f",             1                 },
+        .options_at = -1,
+        .args = a,
+        .limits = {.wall_ms = 1000, .result_max = 1000}
+    };
+
+    for (int mode = CALL_MODE_INLINE; mode < CALL_MODES; mode++)
+        for (int lang = 0; lang < CALL_LANG_COUNT; lang++) {
+            struct plan *p = NULL;
+            struct err e;
+
+            c.mode = (enum call_mode)mode;
+            c.lang = (enum call_lang_id)lang;
+            if (lang_call_plan(&c, &p, &e) == 0)
+                lang_call_free(p);
+        }
+}
+
+/* A body: refused with words, or everything in it is where it should be. */
+static void body(const char *text, size_t n)
+{
+    struct call_signature *s = calloc(1, sizeof *s);
+    struct mount *m = calloc(1, sizeof *m);
+    struct call_request r;
+    struct call_args a = {0};
+    struct err e;
+
+    assert(s && m);
+    if (call_request_parse(&r, text, n, &e) == 0) {
+        for (size_t i = 0; i < r.files_n; i++)
+            assert(r.files[i].path[0] == '/' && !strstr(r.files[i].path, "/../"));
+        assert(r.workdir[0] == '/' && r.code.p[r.code.n] == '\0');
+        if (call_args_collect(&a, r.args, r.kwargs, &e) == 0 &&
+            (!r.schema.p || signature_from_schema(s, r.schema, &e) == 0) &&
+            call_args_bind(&a, s, CALL_KEYWORDS, &e) == 0) {
+            (void)!call_args_check(&a, s, &e);
+            for (size_t i = 0; i < CALL_LANG_COUNT; i++)
+                (void)!call_args_representable(&a, call_lang(i), &e);
+            plan_it(&r, &a);
+        }
+        if (mount_parse(m, r.mount, r.permissions, &e) == 0)
+            (void)mount_allows(m, "/data/x/y.log", "/workspace");
+        mount_done(m);
+    }
+    call_args_done(&a);
+    call_request_done(&r);
+    free(m);
+    free(s);
+}
+
+/* What the inspector wrote, or somebody in its place. */
+static void inspected(const char *text, size_t n)
+{
+    struct call_signature *s = calloc(1, sizeof *s);
+    struct buf out = BUF_INIT(DISPATCH_MAX);
+    struct json_value v;
+    struct call_found found;
+    struct err e;
+
+    assert(s);
+    if (json_parse(text, n, 0, &v, &e) == 0 && signature_find(v, NULL, 0, &found, &e) == 0 &&
+        found.function.p && signature_from_function(s, found.function, &e) == 0)
+        for (int cpp = 0; cpp < 2; cpp++) {
+            struct dispatch d = {
+                .cpp = cpp, .function = {"f", 1},
+                     .signature = s
+            };
+
+            buf_clear(&out);
+            (void)!dispatch_write(&d, &out, &e);
+        }
+    buf_done(&out);
+    free(s);
+}
+
+static void glob(const char *text, size_t n)
+{
+    const char *path = memchr(text, '\n', n);
+    char *pattern = strndup(text, path ? (size_t)(path - text) : n);
+
+    assert(pattern);
+    (void)glob_match(pattern, path ? path + 1 : "a/b/c");
+    free(pattern);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    char *text;
+
+    if (n == 0)
+        return 0;
+    text = malloc(n);
+    assert(text);
+    memcpy(text, data + 1, n - 1);
+    text[n - 1] = '\0';
+    if (data[0] == 'b')
+        body(text, n - 1);
+    else if (data[0] == 'i')
+        inspected(text, n - 1);
+    else
+        glob(text, n - 1);
+    free(text);
+    return 0;
+}
