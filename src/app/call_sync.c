@@ -125,7 +125,7 @@ static int target(const struct call_tree *t, const struct change *one, const cha
 
 static int apply(const struct call_tree *t, const struct change *one)
 {
-    const char *path;
+    const char *path = "";
     int root = target(t, one, &path);
 
     if (one->type == CHANGE_DELETED)
@@ -137,7 +137,7 @@ static int apply(const struct call_tree *t, const struct change *one)
 
 static void undo(const struct call_tree *t, const struct change *one)
 {
-    const char *path;
+    const char *path = "";
     int root = target(t, one, &path);
 
     if (one->before)

@@ -67,7 +67,7 @@ static void add(struct compile_cache *c, const char *key, uint64_t size, struct 
 {
     struct entry *one = &c->of[c->n++];
 
-    (void)snprintf(one->key, sizeof one->key, "%s", key);
+    (void)snprintf(one->key, sizeof one->key, "%.64s", key);
     one->size = size;
     one->used = used;
     c->bytes += size;

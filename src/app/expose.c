@@ -9,24 +9,29 @@
 #include "app/filing.h"
 #include "net/proxy.h"
 
-enum { PROXY_SHARE = 3 }; /* a connection takes two sockets and sometimes a pipe */
+enum { DIALS_MAX = 16 }; /* at the same time; others wait their turn */
 
 /* Where a proxy leads. */
 struct expose {
     struct app *app;         /* borrowed */
     struct persistent *home; /* borrowed; NULL: whichever is the default one */
     struct proxy *proxy;     /* owned */
+    unsigned dials;          /* under way */
+    TAILQ_HEAD(dials, dial) waiting;
 };
 
-/* One dial under way. */
+/* One dial, under way (an activity of the sandbox) or waiting. */
 struct dial {
     struct activity activity;
-    struct proxy_conn *conn; /* borrowed; NULL: the proxy is gone */
+    TAILQ_ENTRY(dial) link;
+    struct expose *expose;   /* borrowed */
+    struct proxy_conn *conn; /* borrowed */
     struct filework *filework;
 };
 
 static void dial_free(struct dial *d)
 {
+    d->expose->dials--;
     activity_end(&d->activity);
     filework_free(d->filework);
     free(d);
@@ -37,13 +42,31 @@ static void dial_drop(struct activity *a)
     dial_free((struct dial *)((char *)a - offsetof(struct dial, activity)));
 }
 
+static bool dial_start(struct dial *d);
+
+/* Their turn has come; one that cannot be started makes room for the next. */
+static void start_waiting(struct expose *x)
+{
+    struct dial *d;
+
+    while (x->dials < DIALS_MAX && (d = TAILQ_FIRST(&x->waiting))) {
+        struct proxy_conn *conn = d->conn;
+
+        TAILQ_REMOVE(&x->waiting, d, link);
+        if (!dial_start(d))
+            proxy_joined(conn, -1);
+    }
+}
+
 static void on_dialled(void *user, struct file_result *r)
 {
     struct dial *d = user;
+    struct expose *x = d->expose;
 
     d->filework = NULL;
     proxy_joined(d->conn, r->sys == 0 ? take_fd(&r->fd) : -1);
     dial_free(d);
+    start_waiting(x);
 }
 
 static bool parse_port(const char *text, uint16_t *ret)
@@ -61,29 +84,45 @@ static bool parse_port(const char *text, uint16_t *ret)
     return true;
 }
 
+static struct persistent *home_of(const struct expose *x)
+{
+    return x->home ? x->home : x->app->sandboxes->standard;
+}
+
+/* False: it is freed. What is bound may have changed while it waited. */
+static bool dial_start(struct dial *d)
+{
+    struct persistent *p = home_of(d->expose);
+    struct file_order o = {.verb = FILE_CONNECT};
+    struct err e;
+
+    d->expose->dials++;
+    if (!p || !parse_port(p->port, &o.port) ||
+        filing_start(p, &o, on_dialled, d, &d->filework, &e) < 0) {
+        dial_free(d);
+        return false;
+    }
+    activity_begin(p, &d->activity, dial_drop);
+    return true;
+}
+
 static enum proxy_dial on_dial(void *user, struct proxy_conn *c)
 {
     struct expose *x = user;
-    struct persistent *p = x->home ? x->home : x->app->sandboxes->standard;
-    struct file_order o = {
-        .verb = FILE_CONNECT, .path = {"", 0}
-    };
+    const struct persistent *p = home_of(x);
     struct dial *d;
-    struct err e;
 
     if (!p || !p->port[0])
         return PROXY_UNBOUND;
-    if (!parse_port(p->port, &o.port))
-        return PROXY_REFUSED;
     d = calloc(1, sizeof *d);
     if (!d)
         return PROXY_REFUSED;
+    d->expose = x;
     d->conn = c;
-    if (filing_start(p, &o, on_dialled, d, &d->filework, &e) < 0) {
-        free(d);
+    if (x->dials >= DIALS_MAX)
+        TAILQ_INSERT_TAIL(&x->waiting, d, link);
+    else if (!dial_start(d))
         return PROXY_REFUSED;
-    }
-    activity_begin(p, &d->activity, dial_drop);
     return PROXY_DIALLING;
 }
 
@@ -111,6 +150,7 @@ static int expose_new(struct app *a, struct persistent *home, uint16_t port, str
         return err_set(e, ERR_HOST, "no memory for the proxy");
     x->app = a;
     x->home = home;
+    TAILQ_INIT(&x->waiting);
     if (start(x, port, e) < 0) {
         free(x);
         return -1;
@@ -126,8 +166,14 @@ int expose_open(struct app *a, struct expose **ret, struct err *e)
 
 void expose_close(struct expose *x)
 {
+    struct dial *d;
+
     if (!x)
         return;
+    while ((d = TAILQ_FIRST(&x->waiting))) {
+        TAILQ_REMOVE(&x->waiting, d, link);
+        free(d);
+    }
     proxy_close(x->proxy);
     free(x);
 }

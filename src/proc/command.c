@@ -15,7 +15,10 @@
 #include "proc/job.h"
 #include "proc/pump.h"
 
-enum { TURN_MAX = 256 * 1024 }; /* read before others get their turn */
+enum {
+    TURN_MAX = 256 * 1024, /* read before others get their turn */
+    START_S = 30,          /* a tenant can stop workers: nobody waits for one for ever */
+};
 
 struct stream {
     struct command *command; /* borrowed */
@@ -32,6 +35,7 @@ struct command {
     int in; /* owned; -1: none or at its end */
     bool started, exited, over, paused;
     int status;
+    struct event late;
 };
 
 /* The program has ended and nobody can write any more. The command may be gone afterwards. */
@@ -99,14 +103,22 @@ void command_resume(struct command *c)
 
 /* ---- the worker's messages ---- */
 
+static void on_late(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    command_kill(user);
+}
+
 static void fail(struct command *c, enum command_fault why, int sys)
 {
+    (void)event_del(&c->late);
     c->over = true;
     c->events.failed(c->events.user, why, sys);
 }
 
 static void on_started(struct command *c, int pid)
 {
+    (void)event_del(&c->late);
     c->started = true;
     if (!c->paused)
         command_resume(c);
@@ -171,13 +183,13 @@ static int job_file(const struct buf *job)
     return r < 0 ? r : take_fd(&fd);
 }
 
+/* theirs: out, err, in or -1; taken. */
 static int send_job(struct command *c, const struct plan *p, int theirs[3], struct err *e)
 {
     cleanup_with(buf_done) struct buf job = BUF_INIT(JOB_STRINGS_MAX * 2);
     struct init_msg m = {.verb = WORKER_RUN, .arg = theirs[2] >= 0 ? WORKER_RUN_IN : 0};
-    int fds[WORKER_FDS] = {theirs[0], theirs[1], theirs[2], -1};
+    int fds[WORKER_FDS] = {-1, -1, -1, -1};
     size_t fds_n = theirs[2] >= 0 ? 3 : 2;
-    cleanup_close int large = -1;
     struct job_head h;
     int r;
 
@@ -187,13 +199,15 @@ static int send_job(struct command *c, const struct plan *p, int theirs[3], stru
     h.flags |= JOB_NAMED;
     memcpy(job.p, &h, sizeof h);
     if (job.n > WORKER_DATA_MAX) {
-        large = job_file(&job);
-        if (large < 0)
-            return err_sys(e, large, "job of a command");
+        r = job_file(&job);
+        if (r < 0)
+            return err_sys(e, r, "job of a command");
         m.arg |= WORKER_RUN_JOB;
-        fds[fds_n++] = large;
+        fds[fds_n++] = r;
         job.n = 0;
     }
+    for (size_t i = 0; i < 3 && theirs[i] >= 0; i++)
+        fds[i] = take_fd(&theirs[i]);
     r = worker_send(c->worker, &m, job.p, job.n, fds, fds_n);
     return r < 0 ? err_sys(e, r, "send a command to its worker") : 0;
 }
@@ -236,6 +250,8 @@ static int start(struct command *c, const struct plan *p, struct err *e)
         r = -1;
     }
     fd_close_all(theirs, 3);
+    if (r == 0)
+        (void)event_add(&c->late, &(struct timeval){.tv_sec = START_S});
     if (r == 0 && c->in >= 0) {
         struct iovec input = {.iov_base = (void *)(uintptr_t)p->input.p, .iov_len = p->input.n};
 
@@ -256,6 +272,7 @@ int command_start(struct crew *crew, const struct plan *p, const struct command_
     c->in = -1;
     for (size_t i = 0; i < COMMAND_STREAMS; i++)
         c->stream[i] = (struct stream){.command = c, .fd = -1};
+    (void)evtimer_assign(&c->late, crew_base(crew), on_late, c);
     if (start(c, p, e) < 0)
         return -1;
     *ret = take_ptr(&c);
@@ -272,6 +289,8 @@ void command_free(struct command *c)
 {
     if (!c)
         return;
+    if (event_initialized(&c->late))
+        (void)event_del(&c->late);
     if (c->worker) {
         worker_kill(c->worker);
         worker_let(c->worker);

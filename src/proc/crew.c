@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 
 enum {
@@ -16,6 +17,8 @@ enum {
     WORKERS_MAX = 4096, /* of one sandbox; its limit of processes is usually met first */
     KILL_MS = 2000,     /* a worker gets that long to end what it started, then init ends both */
     FAILURE_MAX = 256,
+    TRIES_MAX =
+        4, /* workers asked for one request, if tenants kill them before they have read it */
 };
 
 struct worker {
@@ -27,6 +30,10 @@ struct worker {
     uint32_t token;
     bool idle;
     struct event readable, late;
+    struct buf asked; /* the request, until there is an answer */
+    int fds[WORKER_FDS];
+    size_t fds_n;
+    unsigned tries;
 };
 TAILQ_HEAD(workers, worker);
 
@@ -49,9 +56,20 @@ struct crew {
 
 /* ---- workers ---- */
 
+/* The request has been heard. */
+static void forget_request(struct worker *w)
+{
+    buf_done(&w->asked);
+    fd_close_all(w->fds, w->fds_n);
+    w->fds_n = 0;
+    w->tries = 0;
+}
+
 static void worker_free(struct worker *w)
 {
     struct crew *c = w->crew;
+
+    forget_request(w);
 
     (void)event_del(&w->readable);
     (void)event_del(&w->late);
@@ -107,6 +125,8 @@ static void on_worker_done(struct worker *w, const struct init_msg *m, const cha
         fn(user, m, bytes, fd);
 }
 
+static bool ask_another(struct worker *w);
+
 /* One message at a time: whoever is told may change everything. */
 static void on_readable(evutil_socket_t sock, short what, void *user)
 {
@@ -123,10 +143,12 @@ static void on_readable(evutil_socket_t sock, short what, void *user)
         fd = -1;
     if (got < (ssize_t)sizeof c->in.m || c->in.m.name_n != (size_t)got - sizeof c->in.m ||
         w->idle) {
-        on_worker_lost(w, got == -ECONNRESET);
+        if (got != -ECONNRESET || !ask_another(w))
+            on_worker_lost(w, got == -ECONNRESET);
         return;
     }
     c->in.bytes[c->in.m.name_n] = '\0';
+    forget_request(w);
     if (c->in.m.verb == WORKER_DONE)
         on_worker_done(w, &c->in.m, c->in.bytes, &fd);
     else if (w->fn)
@@ -140,6 +162,13 @@ static void on_late(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     if (ctl_send(w->crew, INIT_FIRE, w->token, -1) < 0)
         (void)shutdown(w->sock, SHUT_RDWR);
+}
+
+static void listen_to(struct worker *w)
+{
+    (void)event_assign(&w->readable, w->crew->conf.base, w->sock, EV_READ | EV_PERSIST, on_readable,
+                       w);
+    (void)event_add(&w->readable, NULL);
 }
 
 static int hire(struct crew *c, struct worker **ret, struct err *e)
@@ -169,9 +198,8 @@ static int hire(struct crew *c, struct worker **ret, struct err *e)
     TAILQ_INSERT_HEAD(&c->idle, w, link);
     c->idle_n++;
     c->n++;
-    (void)event_assign(&w->readable, c->conf.base, w->sock, EV_READ | EV_PERSIST, on_readable, w);
+    listen_to(w);
     (void)evtimer_assign(&w->late, c->conf.base, on_late, w);
-    (void)event_add(&w->readable, NULL);
     *ret = w;
     return 0;
 }
@@ -202,6 +230,30 @@ static struct worker *idle_alive(struct crew *c)
     return w;
 }
 
+/* Its request was never read: it goes to another one, in whose place this one steps. */
+static bool ask_another(struct worker *w)
+{
+    struct crew *c = w->crew;
+    struct worker *other = c->dead ? NULL : idle_alive(c);
+    bool killed = event_pending(&w->late, EV_TIMEOUT, NULL);
+    uint32_t token = w->token;
+    int sock = w->sock;
+    struct err ignored;
+
+    if (c->dead || killed || w->asked.n == 0 || ++w->tries == TRIES_MAX ||
+        (!other && hire(c, &other, &ignored) < 0))
+        return false;
+    (void)event_del(&w->readable);
+    (void)event_del(&other->readable);
+    w->sock = other->sock;
+    w->token = other->token;
+    other->sock = sock;
+    other->token = token;
+    worker_free(other);
+    listen_to(w);
+    return fd_send(w->sock, w->asked.p, w->asked.n, w->fds, w->fds_n) == 0;
+}
+
 int crew_take(struct crew *c, worker_fn *fn, void *user, struct worker **ret, struct err *e)
 {
     struct worker *w = c->dead ? NULL : idle_alive(c);
@@ -221,17 +273,18 @@ int crew_take(struct crew *c, worker_fn *fn, void *user, struct worker **ret, st
     return 0;
 }
 
-int worker_send(struct worker *w, const struct init_msg *m, const void *bytes, size_t n,
-                const int *fds, size_t fds_n)
+int worker_send(struct worker *w, const struct init_msg *m, const void *bytes, size_t n, int *fds,
+                size_t fds_n)
 {
-    char out[sizeof *m + WORKER_DATA_MAX];
-
-    if (n > WORKER_DATA_MAX)
+    w->asked = BUF_INIT(sizeof *m + WORKER_DATA_MAX);
+    memcpy(w->fds, fds, fds_n * sizeof *fds);
+    w->fds_n = fds_n;
+    (void)buf_reserve(&w->asked, sizeof *m + n);
+    (void)buf_put(&w->asked, m, sizeof *m);
+    (void)buf_put(&w->asked, bytes, n);
+    if (w->asked.failed)
         return -EMSGSIZE;
-    memcpy(out, m, sizeof *m);
-    if (n > 0)
-        memcpy(out + sizeof *m, bytes, n);
-    return fd_send(w->sock, out, sizeof *m + n, fds, fds_n);
+    return fd_send(w->sock, w->asked.p, w->asked.n, w->fds, w->fds_n);
 }
 
 void worker_kill(struct worker *w)
@@ -241,7 +294,7 @@ void worker_kill(struct worker *w)
 
     if (event_pending(&w->late, EV_TIMEOUT, NULL))
         return;
-    if (worker_send(w, &m, NULL, 0, NULL, 0) < 0)
+    if (fd_send(w->sock, &m, sizeof m, NULL, 0) < 0)
         tv.tv_sec = 0;
     (void)event_add(&w->late, &tv);
 }

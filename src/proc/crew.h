@@ -63,9 +63,10 @@ typedef void worker_fn(void *user, const struct init_msg *m, const char *bytes, 
 
 must_check int crew_take(struct crew *c, worker_fn *fn, void *user, struct worker **ret,
                          struct err *e);
-/* One request: m->name_n is set by the caller; `n` bytes follow. 0 or -errno. */
+/* One request: m->name_n is set by the caller; `n` bytes follow. The descriptors are taken, also on
+ * failure: they are kept until the first answer, in case another worker has to be asked. */
 must_check int worker_send(struct worker *w, const struct init_msg *m, const void *bytes, size_t n,
-                           const int *fds, size_t fds_n);
+                           int *fds, size_t fds_n);
 /* Everything it started ends; it still says DONE, or it is made to. */
 void worker_kill(struct worker *w);
 /* The caller does not want to hear of it any more; it goes on until DONE. */

@@ -12,7 +12,11 @@
 #include "base/fd.h"
 #include "proc/crew.h"
 
-enum { PIPE_SIZE = 1 << 20 };
+enum {
+    PIPE_SIZE = 1 << 20,
+    ANSWER_S = 30, /* a tenant can stop workers: nobody waits for one for ever */
+    TREE_S = 600,  /* removing a tree takes its time */
+};
 #define PENDING_MAX ((size_t)1 << 30) /* of content handed over at once */
 
 struct filework {
@@ -29,7 +33,7 @@ struct filework {
     struct buf pending;
     size_t pending_at;
     bool ending;
-    struct event writable;
+    struct event writable, late;
 };
 
 static const uint32_t verbs[] = {
@@ -55,6 +59,21 @@ static const char *const ops[] = {
 };
 _Static_assert(ARRAY_LEN(ops) == WORKER_OP_COUNT, "every operation has a name");
 
+static void on_late(evutil_socket_t fd, short what, void *user)
+{
+    struct filework *w = user;
+
+    (void)fd, (void)what;
+    worker_kill(w->worker);
+}
+
+static void arm(struct filework *w, int seconds)
+{
+    const struct timeval tv = {.tv_sec = seconds};
+
+    (void)event_add(&w->late, &tv);
+}
+
 /* ---- content on its way in ---- */
 
 static void pipe_close(struct filework *w)
@@ -64,6 +83,8 @@ static void pipe_close(struct filework *w)
     (void)event_del(&w->writable);
     (void)close(take_fd(&w->pipe));
     buf_done(&w->pending);
+    if (w->worker && w->ending)
+        arm(w, ANSWER_S);
 }
 
 /* How many of n bytes were taken; all of them when nobody reads any more. */
@@ -188,6 +209,7 @@ static void on_message(void *user, const struct init_msg *m, const char *bytes, 
         take_bytes(w, bytes, m->name_n);
         return;
     }
+    (void)event_del(&w->late);
     w->worker = NULL;
     if (m)
         fill_result(w, m, bytes, *fd, &r);
@@ -218,14 +240,18 @@ static int send_order(struct filework *w, struct crew *c, const struct file_orde
     struct init_msg m = {
         .verb = verbs[o->verb], .name_n = (uint32_t)o->path.n, .size = (int64_t)o->bytes_max};
     cleanup_close int theirs = -1;
-    int r = o->verb == FILE_WRITE ? open_pipe(w, c, &theirs) : 0;
+    int fd, r = o->verb == FILE_WRITE ? open_pipe(w, c, &theirs) : 0;
 
     m.arg = o->verb == FILE_CONNECT ? o->port : o->parents;
     if (r < 0)
         return err_sys(e, r, "pipe for the content of a file");
     if (crew_take(c, on_message, w, &w->worker, e) < 0)
         return -1;
-    r = worker_send(w->worker, &m, o->path.p, o->path.n, &theirs, theirs >= 0 ? 1 : 0);
+    fd = take_fd(&theirs);
+    r = worker_send(w->worker, &m, o->path.p, o->path.n, &fd, fd >= 0 ? 1 : 0);
+    (void)evtimer_assign(&w->late, crew_base(c), on_late, w);
+    if (o->verb != FILE_WRITE) /* that one waits for its content */
+        arm(w, o->verb == FILE_REMOVE_ALL ? TREE_S : ANSWER_S);
     return r < 0 ? err_sys(e, r, "send a request to a worker") : 0;
 }
 
@@ -255,9 +281,11 @@ void filework_free(struct filework *w)
 {
     if (!w)
         return;
+    if (event_initialized(&w->late))
+        (void)event_del(&w->late);
     if (w->worker) {
         worker_kill(w->worker);
-        worker_let(w->worker);
+        worker_let(take_ptr(&w->worker));
     }
     pipe_close(w);
     buf_done(&w->pending);

@@ -255,3 +255,21 @@ def test_many_at_the_same_time(box, here):
     for t in threads:
         t.join()
     assert box.call("list_dir", path=here)["entries"] == [str(i) for i in range(8)]
+
+
+def test_a_tenant_that_stops_its_workers_is_not_waited_for(make_daemon):
+    """Stopped workers are replaced when their time is up; meanwhile others serve."""
+    box = Sandbox(make_daemon())
+    box.sh("true")
+    box.run("for p in $(ps -e -o pid=,comm= | grep sandbox-worker | cut -c1-8); do kill -STOP $p; done", timeout=1)
+    answers = []
+
+    def ask():
+        answers.append(box.post("list_dir", {"path": "/"}))
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert len(answers) == 4 and all(r.status == 200 for r in answers)
+    assert box.sh("echo alive") == "alive\n"
