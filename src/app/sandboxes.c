@@ -2,6 +2,7 @@
 #include "app/sandboxes.h"
 
 #include <event2/event.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,8 +11,9 @@
 #include "app/process.h"
 #include "base/random.h"
 #include "proc/crew.h"
+#include "proc/filework.h"
 
-enum { ID_RANDOM = 16, MS_PER_S = 1000, US_PER_MS = 1000 };
+enum { RESOLVER_MAX = 16 * 1024, ID_RANDOM = 16, MS_PER_S = 1000, US_PER_MS = 1000 };
 
 static const char default_name[] = "default";
 
@@ -164,6 +166,56 @@ void activity_end(struct activity *a)
         arm(p, 0); /* not from here: the caller may still look at it */
 }
 
+/* ---- names of the host's network ---- */
+
+struct seeding {
+    struct activity activity;
+    struct filework *filework;
+};
+
+static void seeding_free(struct seeding *s)
+{
+    activity_end(&s->activity);
+    filework_free(s->filework);
+    free(s);
+}
+
+static void seeding_drop(struct activity *a)
+{
+    seeding_free((struct seeding *)((char *)a - offsetof(struct seeding, activity)));
+}
+
+static void on_seeded(void *user, struct file_result *r)
+{
+    struct seeding *s = user;
+
+    (void)r; /* without it names are not resolved: the sandbox's own business */
+    s->filework = NULL;
+    seeding_free(s);
+}
+
+/* Whoever uses the host's network asks the host's name servers. */
+static void seed_resolver(struct persistent *p)
+{
+    static const char path[] = "/etc/resolv.conf";
+    const struct file_order o = {
+        .verb = FILE_WRITE, .path = {path, sizeof path - 1}
+    };
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct seeding *s = calloc(1, sizeof *s);
+    char text[RESOLVER_MAX];
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : -1;
+    struct err ignored;
+
+    if (!s || n <= 0 || filework_start(p->crew, &o, on_seeded, s, &s->filework, &ignored) < 0) {
+        free(s);
+        return;
+    }
+    activity_begin(p, &s->activity, seeding_drop);
+    (void)filework_feed(s->filework, text, (size_t)n);
+    filework_feed_end(s->filework);
+}
+
 /* ---- making ---- */
 
 static int put_env(struct persistent *p, const struct persistent_spec *spec, struct err *e)
@@ -203,7 +255,13 @@ static int start(struct persistent *p, struct err *e)
 {
     struct app *a = p->all->app;
     const struct crew_conf conf = {
-        .base = a->base, .jail = a->jail, .limits = p->limits, .dead = on_dead, .user = p};
+        .base = a->base,
+        .jail = a->jail,
+        .limits = p->limits,
+        .host_network = p->host_network,
+        .dead = on_dead,
+        .user = p,
+    };
 
     p->timer = event_new(a->base, -1, 0, on_timer, p);
     if (!p->timer)
@@ -211,19 +269,13 @@ static int start(struct persistent *p, struct err *e)
     return crew_open(&conf, &p->crew, e);
 }
 
-int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
-                     struct persistent **ret, struct err *e)
+static struct persistent *persistent_new(struct sandboxes *s, const struct persistent_spec *spec)
 {
-    struct persistent *p;
+    struct persistent *p = calloc(1, sizeof *p);
     char tail[ID_RANDOM + 1];
 
-    if (s->n >= s->app->config.sandboxes_max)
-        return err_set(e, ERR_BUSY, "there are %zu sandboxes already", s->n);
-    if (check_name(s, spec->name, e) < 0)
-        return -1;
-    p = calloc(1, sizeof *p);
     if (!p)
-        return err_set(e, ERR_HOST, "no memory for a sandbox");
+        return NULL;
     p->all = s;
     random_base36(tail, ID_RANDOM);
     (void)snprintf(p->id, sizeof p->id, "sb_%s", tail);
@@ -232,8 +284,24 @@ int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
     p->created_us = p->used_us = clock_us();
     p->idle_ms = spec->idle_ms;
     p->limits = spec->limits;
+    p->host_network = spec->host_network;
     TAILQ_INIT(&p->activities);
     TAILQ_INIT(&p->processes);
+    return p;
+}
+
+int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
+                     struct persistent **ret, struct err *e)
+{
+    struct persistent *p;
+
+    if (s->n >= s->app->config.sandboxes_max)
+        return err_set(e, ERR_BUSY, "there are %zu sandboxes already", s->n);
+    if (check_name(s, spec->name, e) < 0)
+        return -1;
+    p = persistent_new(s, spec);
+    if (!p)
+        return err_set(e, ERR_HOST, "no memory for a sandbox");
     TAILQ_INSERT_TAIL(&s->ending, p, link); /* until it is complete */
     if (put_env(p, spec, e) < 0 || start(p, e) < 0) {
         persistent_free(p);
@@ -244,6 +312,8 @@ int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
     s->n++;
     if (p->idle_ms > 0)
         arm(p, p->idle_ms);
+    if (p->host_network)
+        seed_resolver(p);
     log_event(&s->app->log, LOG_INFO, "sandbox_created", LOG_STR("sandbox_id", p->id),
               LOG_STR("name", p->name));
     *ret = p;

@@ -60,6 +60,7 @@ struct persistent {
     char **env; /* owned: NAME=value, NULL-terminated */
     size_t env_n;
     struct crew *crew; /* owned */
+    bool host_network;
     bool ending;
     char port[PERSISTENT_PORT_MAX + 1]; /* bound; "": none */
     struct activities activities;
@@ -88,6 +89,7 @@ struct persistent_spec {
     const char *name; /* "": its id */
     struct limits limits;
     uint64_t idle_ms;
+    bool host_network;
     const struct exec_var *env;
     size_t env_n;
 };

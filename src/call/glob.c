@@ -453,8 +453,8 @@ static bool is_range(struct span s, long v[3], int *ret_width, bool *ret_letters
     }
     if (sscanf(text, "%c..%c%c", &a, &b, &tail) == 2 && isalpha((unsigned char)a) &&
         isalpha((unsigned char)b)) {
-        v[0] = a;
-        v[1] = b;
+        v[0] = (unsigned char)a;
+        v[1] = (unsigned char)b;
         *ret_letters = true;
         return true;
     }

@@ -54,6 +54,7 @@ struct sandbox_spec {
     const struct limits *limits;
     const char *workspace; /* NULL: a fresh tmpfs; else the name of a kept workspace */
     bool persistent;       /* no first process; workers on request (launch/wire.h) */
+    bool host_network;     /* persistent only: the host's network instead of one of its own */
     const char *dirs;      /* plan.h; NULL: none */
 };
 

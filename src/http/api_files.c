@@ -112,7 +112,7 @@ static void reply_error(struct file_call *f, const char *op, const char *path, s
 
 static bool path_has_nul(const struct koyeb_body *b)
 {
-    return b->path.n > 0 && memchr(b->path.p, '\0', b->path.n);
+    return b->path.p && memchr(b->path.p, '\0', b->path.n);
 }
 
 /* What a path fails with before anything is asked of the sandbox. */

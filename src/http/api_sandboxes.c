@@ -109,7 +109,7 @@ static void write_one(struct jw *w, const struct persistent *p)
     write_limits(w, &p->limits);
     jw_key(w, "network");
     jw_object(w);
-    jw_kv_string(w, "mode", "none");
+    jw_kv_string(w, "mode", p->host_network ? "host" : "none");
     jw_object_end(w);
     write_env(w, p);
     write_port(w, p);
@@ -274,6 +274,7 @@ struct create_body {
     struct persistent_spec spec;
     struct buf text; /* what strings point into */
     struct exec_var *env;
+    bool host_network; /* may be asked for */
 };
 
 static int bad(struct err *e, const char *field, const char *what)
@@ -368,9 +369,11 @@ static int take_network(struct create_body *b, struct json_value v, struct err *
         return 0;
     if (take_string(b, mode, &name) < 0)
         return bad(e, "network", "must be an object with a 'mode'");
-    if (strcmp(name.p, "none") != 0)
-        return err_set(e, ERR_DENIED, "network.mode: '%.32s' is not offered here, only 'none'",
-                       name.p);
+    b->spec.host_network = strcmp(name.p, "host") == 0;
+    if (b->spec.host_network && !b->host_network)
+        return err_set(e, ERR_DENIED, "network.mode: 'host' needs ALLOW_HOST_NETWORK=true");
+    if (!b->spec.host_network && strcmp(name.p, "none") != 0)
+        return err_set(e, ERR_CALLER, "network.mode: must be 'none' or 'host'");
     return 0;
 }
 
@@ -422,7 +425,8 @@ void api_sandbox_create(struct http_call *c)
     struct create_body b = {
         .spec = {.name = "",
                  .limits = sandboxes_limits(a),
-                 .idle_ms = a->config.sandbox_idle_s * MS_PER_S}
+                 .idle_ms = a->config.sandbox_idle_s * MS_PER_S},
+        .host_network = a->config.host_network,
     };
     struct persistent *p;
     struct err e;

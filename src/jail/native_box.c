@@ -92,6 +92,7 @@ static void fill(const struct native *n, const struct sandbox_spec *s, struct la
     m->pids_max = s->limits->pids_max;
     m->flags = n->watch_memory ? LAUNCH_WATCH_MEMORY : 0;
     m->flags |= s->persistent ? LAUNCH_PERSISTENT : 0;
+    m->flags |= s->host_network ? LAUNCH_HOST_NET : 0;
     if (s->dirs)
         (void)snprintf(m->dirs, sizeof m->dirs, "%s", s->dirs);
 }

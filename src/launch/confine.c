@@ -67,6 +67,16 @@ static int step_descriptors(const struct confine *c)
     return close_range((unsigned)INIT_FD_END + (c->workspace >= 0), ~0u, 0) < 0 ? -errno : 0;
 }
 
+/* Only where it was asked for by name. What stays: no capability over it, no other namespace. */
+static int step_host_network(const struct confine *c)
+{
+    if (!(c->msg->flags & LAUNCH_HOST_NET))
+        return 0;
+    if (c->host_net < 0)
+        return -ENOENT;
+    return setns(c->host_net, CLONE_NEWNET) < 0 ? -errno : 0;
+}
+
 static int step_session(const struct confine *c)
 {
     (void)c;
@@ -220,6 +230,7 @@ static const struct {
     const char *name;
     step_fn *run;
 } steps[] = {
+    {"host network",        step_host_network     },
     {"descriptors",         step_descriptors      },
     {"session",             step_session          },
     {"private mounts",      step_mounts           },
@@ -233,6 +244,8 @@ static const struct {
     {"no new privileges",   step_no_new_privileges},
     {"system call filter",  step_filter           },
 };
+
+enum { STEP_DESCRIPTORS = 1 }; /* until it has run, the control socket is where it was */
 
 __attribute__((noreturn)) static void report(const char *step, int r, int ctl)
 {
@@ -252,6 +265,6 @@ void confine_self(const struct confine *c)
         int r = steps[i].run(c);
 
         if (r < 0)
-            report(steps[i].name, r, i ? INIT_FD_CTL : c->fds[0]);
+            report(steps[i].name, r, i > STEP_DESCRIPTORS ? INIT_FD_CTL : c->fds[0]);
     }
 }

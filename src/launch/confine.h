@@ -23,6 +23,7 @@ struct confine {
     const struct launch_msg *msg; /* limits */
     const int *fds;               /* ctl, job, in, out, err */
     int workspace;                /* a detached mount, or -1 */
+    int host_net;                 /* a network namespace to enter instead of ours, or -1 */
     const struct sock_fprog *filter;
 };
 

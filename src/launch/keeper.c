@@ -28,6 +28,7 @@ struct state {
     struct keeper *k;
     uint64_t net_print;
     unsigned made;
+    int host_net; /* owned: the network namespace we were born in, or -1 */
 };
 
 static int reply(const struct keeper *k, uint32_t verb, struct launch_msg *m, int fd)
@@ -63,6 +64,7 @@ static int enter(struct state *s, struct err *e)
     if (r < 0)
         return err_sys(e, r, "enter the control groups of slot %u", k->slot);
     fd_close_all(k->procs, CG_CONTROLLER_COUNT);
+    s->host_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (k->mntns >= 0 && (setns(k->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0))
         return err_sys(e, -errno, "enter the template root");
     fd_close_all(&k->mntns, 1);
@@ -89,6 +91,7 @@ __attribute__((noreturn)) static void become_sandbox(struct state *s, const stru
         .msg = m,
         .fds = fds,
         .workspace = fds_n > LAUNCH_FDS_PREPARE ? fds[LAUNCH_FDS_PREPARE] : -1,
+        .host_net = m->flags & LAUNCH_HOST_NET ? s->host_net : -1,
         .filter = &s->k->filters->last,
     };
 
@@ -153,7 +156,7 @@ static void keep_only(struct keeper *k)
 
 void keeper_run(struct keeper *k)
 {
-    struct state s = {.k = k};
+    struct state s = {.k = k, .host_net = -1};
     struct launch_msg m = {.slot = k->slot};
 
     (void)prctl(PR_SET_NAME, "sandbox-keeper");

@@ -31,6 +31,7 @@ enum {
     LAUNCH_WATCH_MEMORY = 2, /* PREPARE: no memory controller here; init watches instead */
     LAUNCH_CGROUP2 = 4,      /* STARTED: usage files are those of version 2 */
     LAUNCH_RETIRED = 8,      /* DEAD: the slot is closed, its usage files are void */
+    LAUNCH_HOST_NET = 16,    /* PREPARE: the host's network instead of one of its own */
 };                           /* flags */
 
 enum {

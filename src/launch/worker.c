@@ -166,8 +166,10 @@ static void run(struct state *w, size_t n, const int *fds, size_t fds_n)
 
     if (fds_n != 2u + with_in + with_job)
         _exit(1);
-    if (with_job)
-        bytes = large = map_job(fds[fds_n - 1], &n);
+    if (with_job) {
+        large = map_job(fds[fds_n - 1], &n);
+        bytes = large;
+    }
     if (bytes && parse_job(bytes, n, &j) == 0) {
         const int streams[] = {with_in ? fds[2] : w->null, fds[0], fds[1]};
 

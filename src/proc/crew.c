@@ -276,6 +276,8 @@ int crew_take(struct crew *c, worker_fn *fn, void *user, struct worker **ret, st
 int worker_send(struct worker *w, const struct init_msg *m, const void *bytes, size_t n, int *fds,
                 size_t fds_n)
 {
+    int r;
+
     w->asked = BUF_INIT(sizeof *m + WORKER_DATA_MAX);
     memcpy(w->fds, fds, fds_n * sizeof *fds);
     w->fds_n = fds_n;
@@ -284,7 +286,8 @@ int worker_send(struct worker *w, const struct init_msg *m, const void *bytes, s
     (void)buf_put(&w->asked, bytes, n);
     if (w->asked.failed)
         return -EMSGSIZE;
-    return fd_send(w->sock, w->asked.p, w->asked.n, w->fds, w->fds_n);
+    r = fd_send(w->sock, w->asked.p, w->asked.n, w->fds, w->fds_n);
+    return r == -EPIPE && ask_another(w) ? 0 : r;
 }
 
 void worker_kill(struct worker *w)
@@ -346,7 +349,11 @@ static void on_ctl(evutil_socket_t fd, short what, void *user)
 int crew_open(const struct crew_conf *conf, struct crew **ret, struct err *e)
 {
     const struct sandbox_spec spec = {
-        .template = TEMPLATE_EXEC, .limits = &conf->limits, .persistent = true};
+        .template = TEMPLATE_EXEC,
+        .limits = &conf->limits,
+        .persistent = true,
+        .host_network = conf->host_network,
+    };
     struct crew *c = calloc(1, sizeof *c);
     struct worker *w;
 

@@ -30,6 +30,7 @@ struct crew_conf {
     struct event_base *base; /* borrowed */
     struct jail *jail;       /* borrowed */
     struct limits limits;
+    bool host_network;
     crew_dead_fn *dead;
     void *user;
 };
