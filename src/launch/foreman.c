@@ -37,8 +37,10 @@ static void hire(struct state *s, uint32_t token, int fd)
 {
     pid_t pid = s->n < WORKERS_MAX ? fork() : -1;
 
-    if (pid == 0)
+    if (pid == 0) {
+        (void)sched_setaffinity(0, sizeof *s->conf->cpus, s->conf->cpus);
         worker_run(fd);
+    }
     (void)close(fd); /* after a failure the daemon sees the end of the other one */
     if (pid < 0)
         return;

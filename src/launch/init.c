@@ -57,6 +57,7 @@ __attribute__((noreturn)) static void become_process(const struct state *s,
     int moved[INIT_FDS_SPAWN];
 
     (void)setsid();
+    (void)sched_setaffinity(0, sizeof *s->conf->cpus, s->conf->cpus);
     reset_signals();
     for (size_t i = 0; i < INIT_FDS_SPAWN; i++)
         moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 64); /* a source may sit on another's target */

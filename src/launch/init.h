@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -32,6 +33,7 @@ struct init {
     int tree;                     /* owned: what to scan instead of /workspace; -1: that */
     bool persistent;              /* no first process; lives until the socket closes */
     uint64_t memory_max;          /* watched by init itself; 0: a control group does */
+    const cpu_set_t *cpus;        /* borrowed: what processes may run on; init stays where it is */
 };
 
 static inline pid_t init_fork(const struct init_host *host)
