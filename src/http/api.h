@@ -32,5 +32,9 @@ extern const struct shape inspect_shape;
 /* Which body a route takes, for the documentation; NULL: none. */
 const struct shape *api_shape_of(const struct route *r);
 
+/* 400 with every issue that was found; the first one in words, after its field's name unless it is
+ * of `plain_type` (NULL: none is). */
+void api_reply_issues(struct http_call *c, const struct shaping *s, const char *plain_type);
+
 /* [A-Za-z0-9._-]{1,128}, not starting with a dot. */
 bool api_id_is_valid(const char *id, size_t n);

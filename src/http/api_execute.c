@@ -15,9 +15,11 @@
 #include "http/api.h"
 #include "http/reply.h"
 
+/* Speaks for itself: the words are those of the original executor. */
+#define TOO_LARGE "code_too_large"
+
 enum {
     PARSE_INLINE = 1 << 20, /* larger bodies do not block the loop */
-    ISSUES_JSON_MAX = 128 * 1024,
     SMALL_JSON_MAX = 1024,
     LOCATION_MAX = 32 + EXECUTION_ID_MAX,
     CODE_MAX_DEFAULT = 1 << 20,
@@ -78,9 +80,9 @@ static void check_code(struct shaping *s, const struct shape_field *f, const voi
     if (b->n <= a->config.code_max)
         return;
     if (a->config.code_max == CODE_MAX_DEFAULT)
-        shape_complain(s, f->name, NULL, "code_too_large", "Code size exceeds 1MB limit");
+        shape_complain(s, f->name, NULL, TOO_LARGE, "Code size exceeds 1MB limit");
     else
-        shape_complain(s, f->name, NULL, "code_too_large", "Code size exceeds %zu bytes limit",
+        shape_complain(s, f->name, NULL, TOO_LARGE, "Code size exceeds %zu bytes limit",
                        (size_t)a->config.code_max);
 }
 
@@ -119,27 +121,6 @@ static const struct shape_field fields[] = {
 const struct shape execute_shape = {fields, ARRAY_LEN(fields)};
 
 /* ---- answers ---- */
-
-static void reply_issues(struct http_call *c, const struct shaping *s)
-{
-    struct buf detail = BUF_INIT(ISSUES_JSON_MAX);
-    const struct shape_issue *first = &s->issues[0];
-    char words[sizeof first->msg + SHAPE_NAME_MAX];
-    bool plain = !first->field || strcmp(first->type, "code_too_large") == 0;
-
-    (void)snprintf(words, sizeof words, "%s%s%s", plain ? "" : first->field, plain ? "" : ": ",
-                   first->msg);
-    shape_issues_json(s, &detail);
-    reply_problem(c, &(struct reply_problem){
-                         .status = 400,
-                         .code = "Executor.ValidationError",
-                         .description = "Invalid value provided",
-                         .error_detail = words,
-                         .solution = "Correct the fields named in 'detail' and send it again.",
-                         .detail_json = detail.failed ? NULL : detail.p,
-                     });
-    buf_done(&detail);
-}
 
 static void reply_conflict(struct http_call *c, const char *id)
 {
@@ -392,7 +373,7 @@ static void parsing_done(struct work *w)
     if (p->c) {
         http_on_gone(p->c, NULL, NULL);
         if (p->shaping.issues_n > 0)
-            reply_issues(p->c, &p->shaping);
+            api_reply_issues(p->c, &p->shaping, TOO_LARGE);
         else if (!p->digested)
             reply_status(p->c, 503);
         else
@@ -435,7 +416,7 @@ static void parse_here(struct http_call *c, uint64_t asked_us)
 
     shaping_init(&s, http_app(c));
     if (shape_parse(&execute_shape, r->body, r->body_n, &body, &s) < 0)
-        reply_issues(c, &s);
+        api_reply_issues(c, &s, TOO_LARGE);
     else if (digest_take(&asked, r->body, r->body_n) < 0)
         reply_status(c, 503);
     else
@@ -464,7 +445,7 @@ void api_execute(struct http_call *c)
         shaping_init(&s, NULL);
         shape_complain(&s, NULL, NULL, "model_attributes_type",
                        "Input should be JSON: send Content-Type: application/json");
-        reply_issues(c, &s);
+        api_reply_issues(c, &s, TOO_LARGE);
     } else if (http_request(c)->body_n > PARSE_INLINE) {
         parse_beside(c, now);
     } else {

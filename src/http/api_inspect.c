@@ -10,8 +10,6 @@
 #include "http/api.h"
 #include "http/reply.h"
 
-enum { ISSUES_JSON_MAX = 64 * 1024 };
-
 /* ---- the body ---- */
 
 struct inspect_body {
@@ -49,26 +47,6 @@ static const struct shape_field fields[] = {
 const struct shape inspect_shape = {fields, ARRAY_LEN(fields)};
 
 /* ---- answers ---- */
-
-static void reply_issues(struct http_call *c, const struct shaping *s)
-{
-    struct buf detail = BUF_INIT(ISSUES_JSON_MAX);
-    const struct shape_issue *first = &s->issues[0];
-    char words[sizeof first->msg + SHAPE_NAME_MAX];
-
-    (void)snprintf(words, sizeof words, "%s%s%s", first->field ? first->field : "",
-                   first->field ? ": " : "", first->msg);
-    shape_issues_json(s, &detail);
-    reply_problem(c, &(struct reply_problem){
-                         .status = 400,
-                         .code = "Executor.ValidationError",
-                         .description = "Invalid value provided",
-                         .error_detail = words,
-                         .solution = "Correct the fields named in 'detail' and send it again.",
-                         .detail_json = detail.failed ? NULL : detail.p,
-                     });
-    buf_done(&detail);
-}
 
 static void reply_refused(struct http_call *c, const struct err *e)
 {
@@ -148,7 +126,7 @@ void api_inspect(struct http_call *c)
 
     shaping_init(&s, http_app(c));
     if (shape_parse(&inspect_shape, r->body, r->body_n, &body, &s) < 0)
-        reply_issues(c, &s);
+        api_reply_issues(c, &s, NULL);
     else
         submit(c, &body);
 }
