@@ -259,6 +259,7 @@ static int start(struct persistent *p, struct err *e)
         .jail = a->jail,
         .limits = p->limits,
         .host_network = p->host_network,
+        .answer_ms = (unsigned)a->config.worker_answer_ms,
         .dead = on_dead,
         .user = p,
     };

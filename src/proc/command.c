@@ -15,10 +15,7 @@
 #include "proc/job.h"
 #include "proc/pump.h"
 
-enum {
-    TURN_MAX = 256 * 1024, /* read before others get their turn */
-    START_S = 30,          /* a tenant can stop workers: nobody waits for one for ever */
-};
+enum { TURN_MAX = 256 * 1024 }; /* read before others get their turn */
 
 struct stream {
     struct command *command; /* borrowed */
@@ -236,6 +233,14 @@ static int open_streams(struct command *c, bool with_input, int theirs[3])
     return fd_nonblock(c->in, true);
 }
 
+/* A tenant can stop workers: nobody waits for one for ever. */
+static void arm(struct command *c)
+{
+    const struct timeval tv = crew_patience(c->crew, 1);
+
+    (void)event_add(&c->late, &tv);
+}
+
 static int start(struct command *c, const struct plan *p, struct err *e)
 {
     int theirs[3] = {-1, -1, -1};
@@ -251,7 +256,7 @@ static int start(struct command *c, const struct plan *p, struct err *e)
     }
     fd_close_all(theirs, 3);
     if (r == 0)
-        (void)event_add(&c->late, &(struct timeval){.tv_sec = START_S});
+        arm(c);
     if (r == 0 && c->in >= 0) {
         struct iovec input = {.iov_base = (void *)(uintptr_t)p->input.p, .iov_len = p->input.n};
 

@@ -434,6 +434,13 @@ void crew_usage(const struct crew *c, struct usage *ret)
     c->conf.jail->ops->usage(c->conf.jail, &c->sandbox, ret);
 }
 
+struct timeval crew_patience(const struct crew *c, unsigned times)
+{
+    uint64_t ms = (uint64_t)c->conf.answer_ms * times;
+
+    return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (long)(ms % 1000) * 1000};
+}
+
 struct event_base *crew_base(const struct crew *c)
 {
     return c->conf.base;

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/time.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -31,6 +32,7 @@ struct crew_conf {
     struct jail *jail;       /* borrowed */
     struct limits limits;
     bool host_network;
+    unsigned answer_ms; /* a tenant can stop workers: nobody waits longer for one */
     crew_dead_fn *dead;
     void *user;
 };
@@ -49,6 +51,8 @@ unsigned crew_writable(const struct crew *c);   /* set of OVERLAY_*, once it is 
 unsigned crew_workers(const struct crew *c);    /* how many there are now */
 bool crew_busy(const struct crew *c);           /* one of them does something */
 void crew_usage(const struct crew *c, struct usage *ret);
+/* So many times as long as an answer may take. */
+struct timeval crew_patience(const struct crew *c, unsigned times);
 struct event_base *crew_base(const struct crew *c);
 unsigned crew_traits(const struct crew *c);
 /* Room to read into; only until the callback returns. */

@@ -14,12 +14,12 @@
 
 enum {
     PIPE_SIZE = 1 << 20,
-    ANSWER_S = 30, /* a tenant can stop workers: nobody waits for one for ever */
-    TREE_S = 600,  /* removing a tree takes its time */
+    TREE_TIMES = 20, /* removing a tree may take so many times as long as another answer */
 };
 #define PENDING_MAX ((size_t)1 << 30) /* of content handed over at once */
 
 struct filework {
+    struct crew *crew;     /* borrowed */
     struct worker *worker; /* borrowed from the crew; NULL: it is through */
     filework_fn *done;
     filework_drain_fn *drain;
@@ -67,9 +67,9 @@ static void on_late(evutil_socket_t fd, short what, void *user)
     worker_kill(w->worker);
 }
 
-static void arm(struct filework *w, int seconds)
+static void arm(struct filework *w, unsigned times)
 {
-    const struct timeval tv = {.tv_sec = seconds};
+    const struct timeval tv = crew_patience(w->crew, times);
 
     (void)event_add(&w->late, &tv);
 }
@@ -84,7 +84,7 @@ static void pipe_close(struct filework *w)
     (void)close(take_fd(&w->pipe));
     buf_done(&w->pending);
     if (w->worker && w->ending)
-        arm(w, ANSWER_S);
+        arm(w, 1);
 }
 
 /* How many of n bytes were taken; all of them when nobody reads any more. */
@@ -251,7 +251,7 @@ static int send_order(struct filework *w, struct crew *c, const struct file_orde
     r = worker_send(w->worker, &m, o->path.p, o->path.n, &fd, fd >= 0 ? 1 : 0);
     (void)evtimer_assign(&w->late, crew_base(c), on_late, w);
     if (o->verb != FILE_WRITE) /* that one waits for its content */
-        arm(w, o->verb == FILE_REMOVE_ALL ? TREE_S : ANSWER_S);
+        arm(w, o->verb == FILE_REMOVE_ALL ? TREE_TIMES : 1);
     return r < 0 ? err_sys(e, r, "send a request to a worker") : 0;
 }
 
@@ -262,7 +262,8 @@ int filework_start(struct crew *c, const struct file_order *o, filework_fn *done
 
     if (!w)
         return err_set(e, ERR_HOST, "no memory for a request");
-    *w = (struct filework){.done = done,
+    *w = (struct filework){.crew = c,
+                           .done = done,
                            .user = user,
                            .verb = o->verb,
                            .bytes_max = o->bytes_max,

@@ -149,7 +149,7 @@ def test_output_beyond_the_limit_is_cut_and_said_so(make_daemon):
 def test_a_background_child_holds_the_answer_back_only_with_the_streams(box):
     mark = harness.marker()
     assert box.sh(f"({marked(mark)} >/dev/null 2>&1 &) ; echo now") == "now\n"
-    assert harness.processes_with(mark), "it lives on"
+    harness.wait_until(lambda: harness.processes_with(mark), "it lives on")
     assert box.sh("(read x <$0; echo late) & echo soon; exit 0".replace("$0", "/dev/null")) in (
         "soon\nlate\n", "late\nsoon\n")
     box.run(f"pkill -KILL -f {mark}")  # hits its own shell as well
@@ -158,9 +158,9 @@ def test_a_background_child_holds_the_answer_back_only_with_the_streams(box):
 
 def test_timeout_ends_the_whole_tree(box):
     mark = harness.marker()
-    result = box.run(f"echo before; setsid sh -c '{marked(mark)}' & wait", timeout=0.5)
+    result = box.run(f"echo before; setsid sh -c '{marked(mark)}' & wait", timeout=2.5)
     assert result["code"] == -1 and result["stdout"] == "before\n"
-    assert result["error"] == "Command timed out after 0.5 seconds"
+    assert result["error"] == "Command timed out after 2.5 seconds"
     assert not harness.processes_with(mark)
 
 
@@ -191,7 +191,7 @@ def test_the_host_is_untouched_and_out_of_sight(box):
         assert not pathlib.Path("/", d, mark).exists()
     assert box.sh("cat /etc/shadow; id -u; cat /proc/self/status | grep CapEff").endswith(
         "1000\nCapEff:\t0000000000000000\n")
-    assert box.sh("ls /proc | grep -c '^[0-9]'") < "9"
+    assert box.sh("cat /proc/1/comm") == "sandbox-init\n"
 
 
 def test_the_system_can_be_changed_in_private(box):
@@ -232,7 +232,8 @@ def test_a_command_that_kills_everything_ends_only_itself(box):
 
 def test_orphans_of_a_killed_worker_are_killed(box):
     mark = harness.marker()
-    box.run(f"setsid sh -c '{marked(mark)}' >/dev/null 2>&1 & sleep 0.2; kill -KILL $PPID; sleep 5")
+    box.run(f"setsid sh -c '{marked(mark)}' >/dev/null 2>&1 & "
+            f"until grep -qs ^{mark} /proc/*/cmdline; do sleep 0.01; done; kill -KILL $PPID; sleep 600")
     harness.wait_until(lambda: not harness.processes_with(mark), "nobody lives without a worker")
     assert box.sh("echo alive") == "alive\n"
 

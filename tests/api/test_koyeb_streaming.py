@@ -106,7 +106,7 @@ def test_what_cannot_start_is_an_event(box):
 
 
 def test_a_background_child_with_the_stream_is_waited_for(box):
-    found = events(box, "(sleep 0.2; echo late) & echo soon")
+    found = events(box, "echo soon; (sleep 0.2; echo late) &")
     assert lines(found) == ["soon", "late"] and found[-1] == ("complete", {"code": 0, "error": False})
 
 
@@ -136,7 +136,7 @@ def test_the_client_s_end_is_the_end_of_the_whole_tree(box, leave):
 
 def test_timeout(box):
     mark = harness.marker()
-    found = events(box, f'echo a; bash -c "exec -a {mark} sleep 600"', timeout=1)
+    found = events(box, f'echo a; bash -c "exec -a {mark} sleep 600"', timeout=2.5)
     assert lines(found) == ["a"] and found[-1] == ("complete", {"code": -1, "error": True})
     assert not harness.processes_with(mark)
 

@@ -112,9 +112,9 @@ def test_a_sandbox_that_dies_is_made_anew(make_daemon):
 
 
 def test_idle_ones_are_deleted_busy_ones_are_not(daemon):
-    idle = create(daemon, timeout=0.3)
-    busy = create(daemon, timeout=0.3)
+    busy = create(daemon, timeout=2)
     Sandbox(daemon, "/v1/sandboxes/" + busy["id"]).start("sleep 600")
+    idle = create(daemon, timeout=2)  # its time is up after that of the busy one
 
     def ids():
         return [s["id"] for s in daemon.request("GET", "/v1/sandboxes").json()["sandboxes"]]
