@@ -25,11 +25,18 @@ KINDS = [
 ]
 
 
-def answer(status, **headers):
+class answer:
     """A behaviour: this status with these headers (names with _ for -)."""
-    def act(handler):
-        handler.reply(status, {name.replace("_", "-"): str(value) for name, value in headers.items()})
-    return act
+
+    def __init__(self, status, **headers):
+        self.status = status
+        self.headers = {name.replace("_", "-"): str(value) for name, value in headers.items()}
+
+    def __call__(self, handler):
+        handler.reply(self.status, self.headers)
+
+    def __repr__(self):
+        return f"{self.status} {self.headers}"  # part of the names of tests: the same in every process
 
 
 class Seen:

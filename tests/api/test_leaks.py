@@ -7,6 +7,8 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.alone  # some of what is counted belongs to the whole machine
+
 # A language's spare slot may have been taken or not when we look. That is one slot more or less, with
 # its process, namespace, groups and descriptors; what leaks grows with the number of runs.
 SLACK = {"processes": 3, "network namespaces": 3, "control groups": 12, "descriptors of the launcher": 30}
