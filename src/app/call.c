@@ -38,6 +38,7 @@ static void call_free(struct call *c)
     lang_call_free(c->plan);
     run_result_done(&c->result);
     changes_done(&c->changes);
+    rights_done(&c->rights);
     call_tree_done(&c->tree);
     call_args_done(&c->args);
     call_request_done(&c->request);
@@ -106,33 +107,15 @@ static size_t room_for(const struct call *c)
     return room;
 }
 
-/* onPermissionDenied: throw. */
-static void say_denied(struct call *c)
-{
-    for (size_t i = 0; i < c->changes.n; i++) {
-        const struct change *one = &c->changes.v[i];
-
-        if (!one->denied)
-            continue;
-        c->outcome.status = CALL_ERROR;
-        c->outcome.type = "PermissionDeniedError";
-        c->outcome.exit_code = 1;
-        (void)snprintf(c->outcome.message, sizeof c->outcome.message,
-                       "Permission denied: %s on %.500s", change_operation(one->type), one->path);
-        return;
-    }
-}
-
 static void render(struct call *c)
 {
     if (c->refused.kind != ERR_NONE)
         return;
     if (c->ran)
         call_outcome_reach(&c->result, &c->limits, &c->outcome);
+    call_take_denied(c);
     if (c->tree.mount.sync && c->ran && c->result.scanned)
         call_tree_sync(&c->tree, &c->changes);
-    if (c->thrown && c->outcome.status == CALL_SUCCESS)
-        say_denied(c);
     c->json = BUF_INIT(room_for(c));
     call_result_json(c, &c->json);
 }
@@ -246,8 +229,10 @@ static size_t given_bytes(const struct call *c)
 }
 
 /* Everything that must be writable lies below /workspace, /tmp or a directory of its own. */
-static int dirs_find(struct call *c, struct err *e)
+int call_dirs_find(struct call *c, struct err *e)
 {
+    if (c->dirs.max > 0)
+        return 0;
     c->dirs = BUF_INIT(CALL_DIRS_MAX);
     if (call_dirs_add(&c->dirs, c->request.workdir, e) < 0)
         return -1;
@@ -258,6 +243,25 @@ static int dirs_find(struct call *c, struct err *e)
         if (call_dirs_add(&c->dirs, c->tree.mount.dir[i].inside, e) < 0)
             return -1;
     return 0;
+}
+
+/* With onPermissionDenied "throw" what is not allowed fails when it is tried; otherwise a run is to
+ * see its own writes. */
+static int fence(struct call *c, struct err *e)
+{
+    const struct rights_ask ask = {
+        .mount = &c->tree.mount,
+        .workdir = c->request.workdir,
+        .files = c->request.files,
+        .files_n = c->request.files_n,
+        .made = (const char *const *)c->tree.made,
+        .made_n = c->tree.made_n,
+    };
+
+    if (!c->tree.mount.has_perms || c->tree.mount.denied != PERM_THROW)
+        return 0;
+    c->fenced = true;
+    return rights_find(&ask, &c->rights, e);
 }
 
 int call_plan(struct call *c, struct err *e)
@@ -273,8 +277,9 @@ int call_plan(struct call *c, struct err *e)
         .limits = c->limits,
     };
 
-    if (dirs_find(c, e) < 0)
+    if (call_dirs_find(c, e) < 0 || fence(c, e) < 0)
         return -1;
+    spec.rights = c->fenced ? &c->rights : NULL;
     if (c->dirs.n > 0)
         spec.dirs = c->dirs.p;
     spec.made = (const char *const *)c->tree.made;

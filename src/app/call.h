@@ -22,6 +22,7 @@
 #include "call/langs.h"
 #include "call/outcome.h"
 #include "call/request.h"
+#include "call/rights.h"
 #include "call/signature.h"
 #include "core/port_run.h"
 #include "core/port_work.h"
@@ -76,6 +77,8 @@ struct call {
     struct call_outcome outcome;
     struct changes changes;
     struct call_tree tree;
+    struct call_rights rights; /* what the kernel lets the run write; only where fenced */
+    bool fenced;
     bool thrown;                 /* a change was denied and that is an error */
     struct change_work *reading; /* a file being read beside the loop */
     bool run_ended;

@@ -6,6 +6,7 @@
 
 #include "app/app.h"
 #include "app/call_inner.h"
+#include "lang/lang_call.h"
 
 enum { READ_INLINE = 64 * 1024 }; /* larger files are read beside the loop */
 
@@ -106,10 +107,13 @@ static void change_work_done(struct work *w)
 /* What we put there ourselves is nobody's change. */
 static bool is_ours(const struct call *c, const char *path)
 {
+    const char *place = c->fenced ? lang_call_place((enum call_lang_id)c->lang) : NULL;
     size_t n = strlen(c->request.workdir);
 
-    return strncmp(path, c->request.workdir, n) == 0 &&
-           strcmp(path + n, "/.sandbox_request.json") == 0;
+    if (strncmp(path, c->request.workdir, n) != 0 || path[n] != '/')
+        return false;
+    return strcmp(path + n + 1, ".sandbox_request.json") == 0 ||
+           (place && strcmp(path + n + 1, place) == 0);
 }
 
 static void file_look(struct call *c, struct run_file *f, const char *path)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "app/app.h"
+#include "app/call_inner.h"
 #include "app/compile_cache.h"
 #include "call/dispatch.h"
 #include "lang/lang_call.h"
@@ -103,11 +104,16 @@ int call_build_prepare(struct call *c, struct err *e)
 
 static void on_file(void *user, struct run_file *f)
 {
+    static const char top[] = "workspace/";
     struct call_build *b = ((struct call *)user)->build;
+    const char *name = f->name;
     struct stat st;
     size_t got = 0;
 
-    if (strcmp(f->name, lang_compiled_name) != 0 || fstat(f->fd, &st) < 0)
+    /* With more directories than the workspace the list begins at the top. */
+    if (strncmp(name, top, sizeof top - 1) == 0)
+        name += sizeof top - 1;
+    if (strcmp(name, lang_compiled_name) != 0 || fstat(f->fd, &st) < 0)
         return;
     if (st.st_size > COMPILE_PROGRAM_MAX || buf_reserve(&b->program, (size_t)st.st_size) < 0) {
         b->too_large = true;
@@ -148,12 +154,17 @@ int call_build_start(struct call *c, struct err *e)
         .std = c->request.std,
         .files = c->request.files,
         .files_n = may_include(c) ? c->request.files_n : 0,
+        .workdir = c->request.workdir,
         .code = {b->code.p,       b->code.n      },
         .dispatcher = {b->dispatcher.p, b->dispatcher.n},
     };
     struct plan *plan = NULL;
     int r;
 
+    if (call_dirs_find(c, e) < 0)
+        return -1;
+    if (c->dirs.n > 0 && spec.files_n > 0)
+        spec.dirs = c->dirs.p;
     b->limits = app_limits(c->app, COMPILE_MS);
     b->limits.output_max = COMPILE_OUTPUT;
     spec.limits = b->limits;

@@ -12,6 +12,8 @@ void call_fail(struct call *c, const char *type, const char *words);
 void call_unstarted(struct call *c, enum end_reason why, const char *words);
 /* Everything is known: render and deliver, at once if that may be. */
 void call_finish(struct call *c, bool may_deliver);
+/* Which directories beside /workspace are wanted; finds them once. */
+must_check int call_dirs_find(struct call *c, struct err *e);
 must_check int call_plan(struct call *c, struct err *e);
 void call_enqueue(struct call *c);
 bool call_needs_compiler(const struct call *c);
@@ -26,3 +28,8 @@ void call_inspect_stop(struct call *c);
 
 run_file_fn call_on_file;
 run_done_fn call_on_run_done;
+
+/* ---- call_denied.c ---- */
+
+/* onPermissionDenied "throw": what was refused inside, or found among the changes, is the error. */
+void call_take_denied(struct call *c);

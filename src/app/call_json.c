@@ -115,7 +115,12 @@ static void write_error(struct jw *w, const struct call *c)
     jw_object(w);
     jw_kv_string(w, "type", o->type);
     jw_kv_string(w, "message", o->message);
-    jw_kv_string(w, "stack", "");
+    if (o->stack.p) {
+        jw_key(w, "stack");
+        jw_raw(w, o->stack.p, o->stack.n);
+    } else {
+        jw_kv_string(w, "stack", "");
+    }
     jw_object_end(w);
 }
 

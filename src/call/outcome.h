@@ -2,6 +2,7 @@
 /* What the facts of a run mean for whoever called a function. Pure; may run on a worker. */
 #pragma once
 
+#include "base/json.h"
 #include "core/limits.h"
 #include "core/port_run.h"
 
@@ -20,10 +21,11 @@ enum { CALL_EXIT_TIMEOUT = 124, CALL_EXIT_TERMINATED = 143 };
 struct call_outcome {
     enum call_status status;
     int exit_code;
-    bool framed;       /* the error is the wrapper's own: raw JSON in the run's error frame */
-    const char *type;  /* static; of an error that is not framed */
-    char message[600]; /* of the same */
-    const char *limit; /* static name of the limit that was met; NULL: none */
+    bool framed;             /* the error is the wrapper's own: raw JSON in the run's error frame */
+    const char *type;        /* static; of an error that is not framed */
+    char message[600];       /* of the same */
+    struct json_value stack; /* of the same; p == NULL: none */
+    const char *limit;       /* static name of the limit that was met; NULL: none */
     int64_t limit_value;
 };
 

@@ -25,10 +25,14 @@ enum plan_template {
     TEMPLATE_COUNT,
 };
 
+/* What a fenced plan may do to what is at a path, or below it. */
+enum { PLAN_MODIFY = 1, PLAN_CREATE = 2, PLAN_DELETE = 4, PLAN_EVERYTHING = 7 };
+
 struct plan_file {
     const char *path; /* absolute, as seen inside; parents are created; a directory ends in '/' */
     struct bytes content;
     uint32_t mode;
+    uint32_t rights; /* of a fenced plan */
 };
 
 struct plan {
@@ -45,5 +49,7 @@ struct plan {
     const char *workspace; /* NULL: a fresh one; else the name of a kept workspace */
     const char *dirs;      /* "app/data": directories at the top that are to be writable beside
                               /workspace; the scan then names files from the top. NULL: none */
+    bool fenced;   /* nothing may be written but where the rights of a file or directory say so, as
+                      far as the kernel can refuse it; the program is not warmed */
     bool scan_all; /* look at the workspace afterwards however it ended, hidden files included */
 };

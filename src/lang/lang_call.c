@@ -27,6 +27,7 @@ struct call_plan {
     struct buf event, input, request;
     char request_path[CALL_PATH_MAX + 32];
     char file_path[CALL_PATH_MAX + 32];
+    char place_path[CALL_PATH_MAX + 32]; /* "": none */
     char program_path[PROGRAM_PATH_MAX];
 };
 
@@ -42,16 +43,17 @@ static const struct {
     const char *language;    /* of the handler that carries the call */
     const char *wrapper;
     const size_t *wrapper_n;
+    const char *place; /* what the wrapper may write in a fenced working directory; NULL: nothing */
     job_fn *job;
 } rows[] = {
-    [CALL_PYTHON] = {"/usr/bin/python3", "python", wrap_call_python, &wrap_call_python_n,
+    [CALL_PYTHON] = {"/usr/bin/python3", "python", wrap_call_python, &wrap_call_python_n, NULL,
                      handler_job},
     [CALL_JAVASCRIPT] = {"/usr/bin/node", "javascript", wrap_call_javascript,
-                         &wrap_call_javascript_n, handler_job},
-    [CALL_RUBY] = {"/usr/bin/ruby", NULL, NULL, NULL, ruby_job},
-    [CALL_PHP] = {"/usr/bin/php", NULL, NULL, NULL, php_job},
-    [CALL_C] = {"/usr/bin/gcc", NULL, NULL, NULL, program_job},
-    [CALL_CPP] = {"/usr/bin/g++", NULL, NULL, NULL, program_job},
+                         &wrap_call_javascript_n, ".sandbox-code.mjs", handler_job},
+    [CALL_RUBY] = {"/usr/bin/ruby", NULL, NULL, NULL, NULL, ruby_job},
+    [CALL_PHP] = {"/usr/bin/php", NULL, NULL, NULL, "user_code.php", php_job},
+    [CALL_C] = {"/usr/bin/gcc", NULL, NULL, NULL, NULL, program_job},
+    [CALL_CPP] = {"/usr/bin/g++", NULL, NULL, NULL, NULL, program_job},
 };
 /* clang-format on */
 _Static_assert(ARRAY_LEN(rows) == CALL_LANG_COUNT, "every language has a row");
@@ -59,6 +61,11 @@ _Static_assert(ARRAY_LEN(rows) == CALL_LANG_COUNT, "every language has a row");
 bool lang_call_available(enum call_lang_id lang)
 {
     return access(rows[lang].interpreter, X_OK) == 0;
+}
+
+const char *lang_call_place(enum call_lang_id lang)
+{
+    return rows[lang].place;
 }
 
 enum call_mode lang_call_mode(const struct call_request *r, size_t bytes)
@@ -181,6 +188,8 @@ static int event_build(struct call_plan *p, const struct lang_call *c, size_t ar
     jw_kv_int(&w, "resultMax", (int64_t)c->limits.result_max);
     if (!compiled) {
         jw_kv_string(&w, "file", p->file_path);
+        if (p->place_path[0])
+            jw_kv_string(&w, "place", p->place_path);
         jw_kv_bytes(&w, "code", r->code.p, r->code.n);
     }
     if (c->body)
@@ -221,7 +230,9 @@ static int files_build(struct call_plan *p, const struct lang_call *c, struct er
     const struct call_request *r = c->request;
     size_t n = 0;
 
-    p->files = calloc(r->files_n + p->job->plan.files_n + c->made_n + 2, sizeof *p->files);
+    p->files = calloc(r->files_n + p->job->plan.files_n + c->made_n +
+                          (c->rights ? c->rights->dirs_n : 0) + 3,
+                      sizeof *p->files);
     if (!p->files)
         return no_memory(e);
     for (size_t i = 0; i < p->job->plan.files_n; i++)
@@ -229,14 +240,22 @@ static int files_build(struct call_plan *p, const struct lang_call *c, struct er
     for (size_t i = 0; i < c->made_n; i++)
         p->files[n++] = (struct plan_file){.path = c->made[i], .mode = 0755};
     for (size_t i = 0; i < r->files_n; i++)
-        p->files[n++] = (struct plan_file){r->files[i].path, r->files[i].content, 0644};
+        p->files[n++] = (struct plan_file){r->files[i].path, r->files[i].content,
+                                           c->rights && !c->rights->files[i] ? 0444 : 0644,
+                                           c->rights ? c->rights->files[i] : 0};
     if (c->mode == CALL_MODE_FILE)
         p->files[n++] = (struct plan_file){
-            p->request_path, {p->request.p, p->request.n},
-             0600
+            .path = p->request_path, .content = {p->request.p, p->request.n},
+                 .mode = 0600
         };
     if (c->program.p)
-        p->files[n++] = (struct plan_file){p->program_path, c->program, 0700};
+        p->files[n++] = (struct plan_file){p->program_path, c->program, 0700, 0};
+    if (p->place_path[0])
+        p->files[n++] =
+            (struct plan_file){.path = p->place_path, .mode = 0644, .rights = PLAN_MODIFY};
+    for (size_t i = 0; c->rights && i < c->rights->dirs_n; i++)
+        p->files[n++] = rights_dir(c->rights, i);
+    p->plan.fenced = c->rights != NULL;
     p->plan.files = p->files;
     p->plan.files_n = n;
     return 0;
@@ -266,12 +285,19 @@ static int build(struct call_plan *p, const struct lang_call *c, struct err *e)
         .vars_n = r->vars_n,
         .limits = c->limits,
         .no_event_vars = true,
+        .cold = c->rights != NULL, /* threads of a warmed interpreter would be outside the fence */
     };
 
     (void)snprintf(p->file_path, sizeof p->file_path, "%s/%s",
                    strcmp(r->workdir, "/") == 0 ? "" : r->workdir, call_lang(c->lang)->file);
+    if (c->rights && rows[c->lang].place)
+        (void)snprintf(p->place_path, sizeof p->place_path, "%s/%s", r->workdir,
+                       rows[c->lang].place);
+    /* The wrapper removes it, which a fenced working directory may not allow. */
     (void)snprintf(p->request_path, sizeof p->request_path, "%s/.sandbox_request.json",
-                   strcmp(r->workdir, "/") == 0 ? "" : r->workdir);
+                   c->rights                      ? "/tmp"
+                   : strcmp(r->workdir, "/") == 0 ? ""
+                                                  : r->workdir);
     if (c->mode != CALL_MODE_INLINE && payload_build(p, c, args_n, e) < 0)
         return -1;
     if (event_build(p, c, args_n, e) < 0)

@@ -8,6 +8,7 @@
 #include "call/args.h"
 #include "call/langs.h"
 #include "call/request.h"
+#include "call/rights.h"
 #include "core/plan.h"
 
 struct lang_call {
@@ -21,8 +22,9 @@ struct lang_call {
     const struct call_args *args;
     const char *const *made; /* directories to be there, ending in a slash; borrowed by the plan */
     size_t made_n;
-    const char *dirs;     /* as in the plan; NULL: none */
-    struct bytes program; /* compiled languages: what was made; borrowed by the plan */
+    const struct call_rights *rights; /* borrowed by the plan; NULL: everything may be written */
+    const char *dirs;                 /* as in the plan; NULL: none */
+    struct bytes program;             /* compiled languages: what was made; borrowed by the plan */
     struct limits limits;
 };
 
@@ -32,6 +34,8 @@ void lang_call_free(struct plan *p); /* NULL is fine */
 
 /* Is what runs the language here? */
 bool lang_call_available(enum call_lang_id lang);
+/* The name of a file that a wrapper leaves in a fenced working directory; NULL: none. */
+const char *lang_call_place(enum call_lang_id lang);
 /* Which mode auto means for these arguments. */
 enum call_mode lang_call_mode(const struct call_request *r, size_t bytes);
 
@@ -42,6 +46,8 @@ struct lang_compile {
     const char *std;               /* "": the compiler's default */
     const struct call_file *files; /* what the code may include; borrowed by the plan */
     size_t files_n;
+    const char *dirs;              /* as in the plan; NULL: none */
+    const char *workdir;           /* where included files are, too; borrowed by the plan */
     struct bytes code, dispatcher; /* borrowed by the plan */
     struct limits limits;
 };

@@ -62,19 +62,19 @@ static int files_build(struct compile_plan *p, const struct lang_compile *c, str
     if (!p->files)
         return no_memory(e);
     for (size_t i = 0; i < c->files_n; i++)
-        p->files[n++] = (struct plan_file){c->files[i].path, c->files[i].content, 0644};
-    p->files[n++] = (struct plan_file){rows[c->lang].code, c->code, 0644};
+        p->files[n++] = (struct plan_file){c->files[i].path, c->files[i].content, 0644, 0};
+    p->files[n++] = (struct plan_file){rows[c->lang].code, c->code, 0644, 0};
     p->files[n++] = (struct plan_file){
         rows[c->lang].main, {p->main.p, p->main.n},
-         0644
+         0644, 0
     };
     p->files[n++] = (struct plan_file){
         "/tmp/call/call_c.h", {wrap_call_c, wrap_call_c_n},
-         0644
+         0644, 0
     };
     p->files[n++] = (struct plan_file){
         "/tmp/call/call_cpp.h", {wrap_call_cpp, wrap_call_cpp_n},
-         0644
+         0644, 0
     };
     p->plan.files = p->files;
     p->plan.files_n = n;
@@ -83,17 +83,10 @@ static int files_build(struct compile_plan *p, const struct lang_compile *c, str
 
 static void arguments(struct compile_plan *p, const struct lang_compile *c)
 {
-    const char *const fixed[] = {"-O1",
-                                 "-pipe",
-                                 "-w",
-                                 "-fdiagnostics-color=never",
-                                 "-fmax-errors=20",
-                                 "-I/workspace",
-                                 "-o",
-                                 "/workspace/.sandbox-program",
-                                 rows[c->lang].main,
-                                 "-lm",
-                                 "-pthread"};
+    const char *const fixed[] = {
+        "-O1",      "-pipe",        "-w", "-fdiagnostics-color=never",   "-fmax-errors=20",  "-I",
+        c->workdir, "-I/workspace", "-o", "/workspace/.sandbox-program", rows[c->lang].main, "-lm",
+        "-pthread"};
 
     (void)snprintf(p->std, sizeof p->std, "-std=%s", c->std[0] ? c->std : rows[c->lang].std);
     lang_job_arg(p->job, rows[c->lang].compiler);
@@ -114,6 +107,7 @@ static int build(struct compile_plan *p, const struct lang_compile *c, struct er
     arguments(p, c);
     p->plan = p->job->plan;
     p->plan.scan_all = true;
+    p->plan.dirs = c->dirs;
     return files_build(p, c, e);
 }
 

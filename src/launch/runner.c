@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "launch/fence.h"
 
 static int read_exact(void *p, size_t n)
 {
@@ -128,7 +129,8 @@ static int write_file(char *path, const struct job_file *f)
 
     if (r < 0 || path[strlen(path) - 1] == '/') /* a directory: its parents are all of it */
         return r;
-    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, f->mode & 0777);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+              (f->mode & 0777) | S_IWUSR);
     if (fd < 0)
         return -errno;
     for (uint64_t left = f->size; left > 0 && r == 0;) {
@@ -145,13 +147,15 @@ static int write_file(char *path, const struct job_file *f)
 static int write_files(struct job *j, size_t *at)
 {
     cleanup_free struct job_file *files = calloc((size_t)j->head.filec + 1, sizeof *files);
-    int r = files ? read_exact(files, j->head.filec * sizeof *files) : -ENOMEM;
+    cleanup_free char **paths = calloc((size_t)j->head.filec + 1, sizeof *paths);
+    int r = files && paths ? read_exact(files, j->head.filec * sizeof *files) : -ENOMEM;
 
     for (uint32_t i = 0; i < j->head.filec && r == 0; i++) {
-        char *path = next_string(j, at);
-
-        r = path && path[0] == '/' ? write_file(path, &files[i]) : -EPROTO;
+        paths[i] = next_string(j, at);
+        r = paths[i] && paths[i][0] == '/' ? write_file(paths[i], &files[i]) : -EPROTO;
     }
+    if (r == 0 && j->head.flags & JOB_FENCED)
+        r = fence_raise(paths, files, j->head.filec);
     return r;
 }
 

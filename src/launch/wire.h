@@ -148,6 +148,7 @@ enum { JOB_MAGIC = 0x53425801, JOB_STRINGS_MAX = 8 << 20, JOB_ITEMS_MAX = 65536 
 enum {
     JOB_CHANNEL = 1, /* leave descriptor 3 open in the program, frames follow */
     JOB_NAMED = 2,   /* argv[0] is the file to execute; what the program sees begins at argv[1] */
+    JOB_FENCED = 4,  /* may write only where files have rights; modes of directories count */
 };                   /* flags */
 
 struct job_head {
@@ -163,5 +164,5 @@ struct job_head {
 
 struct job_file {
     uint64_t size;
-    uint32_t mode, reserved;
+    uint32_t mode, rights; /* core/plan.h */
 };

@@ -27,7 +27,8 @@ static uint64_t files_put(struct buf *out, const struct plan *p)
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < p->files_n; i++) {
-        struct job_file f = {.size = p->files[i].content.n, .mode = p->files[i].mode};
+        struct job_file f = {
+            .size = p->files[i].content.n, .mode = p->files[i].mode, .rights = p->files[i].rights};
 
         (void)buf_put(out, &f, sizeof f);
         bytes += f.size;
@@ -58,7 +59,7 @@ int job_encode(const struct plan *p, unsigned traits, struct buf *out, struct er
     struct job_head h = {
         .magic = JOB_MAGIC,
         .cpu_s = (p->limits.cpu_ms + 999) / 1000,
-        .flags = p->frames.n > 0 ? JOB_CHANNEL : 0,
+        .flags = (p->frames.n > 0 ? JOB_CHANNEL : 0) | (p->fenced ? JOB_FENCED : 0),
         .nofile = p->limits.files_max,
         .nproc = p->limits.pids_max + (traits & JAIL_PIDS ? NPROC_SLACK : 0),
     };

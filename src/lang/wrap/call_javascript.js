@@ -139,7 +139,7 @@ function startCommonjs(job, program) {
 /* node's loader wants a file: a hidden one beside the program's other files, gone once loaded. */
 function startModule(job) {
     const key = `sandbox.${process.pid}.${process.hrtime.bigint()}`;
-    const file = path.join(job.dir, `.${key}.mjs`);
+    const file = job.place || path.join(job.dir, `.${key}.mjs`);
     let peek = () => undefined;
     let space = {};
     globalThis[Symbol.for(key)] = (fn) => {
@@ -151,7 +151,7 @@ function startModule(job) {
     job.shown = [pathToFileURL(file).href, file];
     const done = import(job.shown[0]).then((ns) => {
         space = ns;
-    }).finally(() => fs.rmSync(file, { force: true }));
+    }).finally(() => job.place || fs.rmSync(file, { force: true }));
     return { done, found: () => peek(), exported: () => space };
 }
 
@@ -282,7 +282,18 @@ function report(job, error) {
         // the type will do
     }
     send('E', `{"type":${stringify(type)},"message":${stringify(message.slice(0, MESSAGE_MAX))},` +
-        `"stack":${stringify(stack.slice(0, STACK_MAX))}}`);
+        `"stack":${stringify(stack.slice(0, STACK_MAX))}${refusedPath(error)}}`);
+}
+
+// What the sandbox refused to let the program do: the caller is told which path.
+function refusedPath(error) {
+    try {
+        if (!isNativeError(error) || !['EACCES', 'EPERM', 'EROFS'].includes(error.code)) return '';
+        const at = error.dest || error.path;
+        return typeof at === 'string' ? `,"path":${stringify(path.resolve(at))}` : '';
+    } catch {
+        return '';
+    }
 }
 
 function leave(code) {
@@ -305,6 +316,7 @@ function prepare(event) {
     process.argv = [process.execPath, event.file];
     return {
         code: event.code.replace(/^\ufeff/, '').replace(/^#!/, '//'), file: event.file, dir, module,
+        place: event.place,
         name: event.function, body: event.body, require: Module.createRequire(event.file),
         shown: [],
     };

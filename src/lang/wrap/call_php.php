@@ -179,7 +179,9 @@ function load(array $event): void
             require $file;
         })();
     } finally {
-        @\unlink($file);
+        if (!isset($event['place'])) { // else it may be written, but not removed
+            @\unlink($file);
+        }
     }
 }
 

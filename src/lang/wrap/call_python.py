@@ -15,6 +15,7 @@ HEAD = 9
 ANONYMOUS = "__anonymous_wrapper__"
 STACK_MAX = 64 * 1024
 MESSAGE_MAX = 16 * 1024
+REFUSED = (1, 13, 30)  # EPERM, EACCES, EROFS: the caller is told which path
 
 Module, Function = type(sys), type(lambda: None)
 
@@ -266,8 +267,10 @@ def report(e):
     stack = describe(e)
     if len(stack) > STACK_MAX:
         stack = stack[:STACK_MAX // 2] + "\n...\n" + stack[-STACK_MAX // 2:]
-    send("E", encode({"type": type(e).__name__, "message": text_of(e)[:MESSAGE_MAX],
-                      "stack": stack}))
+    told = {"type": type(e).__name__, "message": text_of(e)[:MESSAGE_MAX], "stack": stack}
+    if isinstance(e, OSError) and e.errno in REFUSED and isinstance(e.filename, str):
+        told["path"] = os.path.abspath(e.filename2 or e.filename)
+    send("E", encode(told))
 
 
 def exit_code(e):

@@ -17,6 +17,7 @@ module SandboxCall
   CHANNEL.close_on_exec = true
   CHANNEL.sync = true
   ME = '-e'
+  REFUSED = [Errno::EACCES, Errno::EPERM, Errno::EROFS].freeze
 
   module_function
 
@@ -163,11 +164,19 @@ module SandboxCall
   def report(error)
     lines = (error.backtrace || []).reject { |line| line.start_with?("#{ME}:") }
     stack = "#{error.class}: #{error.message}\n" + lines.map { |line| "    from #{line}\n" }.join
-    send_frame('E', JSON.generate(
+    told = {
       'type' => error.class.name || 'Error',
       'message' => text(error.message.to_s)[0, MESSAGE_MAX],
       'stack' => text(stack)[0, STACK_MAX]
-    ))
+    }
+    told['path'] = refused_path(error.message) if REFUSED.include?(error.class)
+    send_frame('E', JSON.generate(told.compact))
+  end
+
+  # "Permission denied @ rb_sysopen - /data/x", or "... - (/from, /to)": the caller is told.
+  def refused_path(message)
+    at = text(message.to_s)[/ - (.*)\z/m, 1]
+    at && File.expand_path(at[/\A\(.*, (.*)\)\z/m, 1] || at)
   end
 
   def finish(value, most)
