@@ -28,6 +28,7 @@ struct expose;
 struct http_server;
 struct sandboxes;
 struct compile_cache;
+struct kept_calls;
 struct survey;
 
 enum { APP_VERSION_MAX = 32 }; /* a language's version */
@@ -55,6 +56,7 @@ struct app {
     struct calls calls;
     struct inspections inspections;
     struct compile_cache *programs; /* owned: what was compiled for calls */
+    struct kept_calls *kept;        /* owned: changes of calls that may still be written back */
     struct sessions sessions;
     struct sandboxes *sandboxes; /* owned by main: persistent ones */
     struct expose *expose;       /* owned by main: the proxy into the default one, or NULL */

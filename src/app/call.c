@@ -9,6 +9,7 @@
 #include "app/app.h"
 #include "app/call_compile.h"
 #include "app/call_inner.h"
+#include "app/kept_calls.h"
 #include "base/random.h"
 #include "call/dirs.h"
 #include "lang/lang_call.h"
@@ -40,6 +41,7 @@ static void call_free(struct call *c)
     changes_done(&c->changes);
     rights_done(&c->rights);
     call_tree_done(&c->tree);
+    sync_free(c->sync);
     call_args_done(&c->args);
     call_request_done(&c->request);
     free(c->signature);
@@ -86,6 +88,8 @@ static void deliver(struct call *c)
         log_done(c);
     if (done)
         done(c->user, c);
+    if (done)
+        kept_calls_add(a->kept, c);
     admission_leave(&a->admission, &c->ticket);
     call_free(c);
 }
@@ -107,15 +111,21 @@ static size_t room_for(const struct call *c)
     return room;
 }
 
+static void judge(struct call *c)
+{
+    if (c->judged)
+        return;
+    c->judged = true;
+    if (c->ran)
+        call_outcome_reach(&c->result, &c->limits, &c->outcome);
+    call_take_denied(c);
+}
+
 static void render(struct call *c)
 {
     if (c->refused.kind != ERR_NONE)
         return;
-    if (c->ran)
-        call_outcome_reach(&c->result, &c->limits, &c->outcome);
-    call_take_denied(c);
-    if (c->tree.mount.sync && c->ran && c->result.scanned)
-        call_tree_sync(&c->tree, &c->changes);
+    judge(c);
     c->json = BUF_INIT(room_for(c));
     call_result_json(c, &c->json);
 }
@@ -135,6 +145,55 @@ static void render_done(struct work *w)
     deliver(of_work(w));
 }
 
+static void render_beside(struct call *c)
+{
+    c->work = (struct work){.run = render_run, .done = render_done};
+    work_submit(c->app->work, &c->work);
+}
+
+/* ---- writing changes back ---- */
+
+static void on_sync_event(void *user, const char *event, const char *json, size_t n)
+{
+    struct call *c = user;
+
+    if (c->done && c->event)
+        c->event(c->user, event, json, n);
+}
+
+static void on_synced(void *user, struct sync *s)
+{
+    struct call *c = user;
+
+    sync_report(s, &c->tree.sync);
+    sync_free(take_ptr(&c->sync));
+    c->result.at.collected = clock_us();
+    render_beside(c);
+}
+
+static void judge_run(struct work *w)
+{
+    judge(of_work(w));
+}
+
+static void judge_done(struct work *w)
+{
+    struct call *c = of_work(w);
+    struct sync_order order = {
+        .tree = &c->tree,
+        .changes = &c->changes,
+        .rules = &c->tree.mount,
+        .work = c->app->work,
+        .event = on_sync_event,
+        .done = on_synced,
+        .user = c,
+    };
+    struct err e;
+
+    if (sync_start(&order, &c->sync, &e) < 0)
+        render_beside(c);
+}
+
 void call_finish(struct call *c, bool may_deliver)
 {
     size_t bytes = room_for(c);
@@ -142,13 +201,17 @@ void call_finish(struct call *c, bool may_deliver)
     c->state = CALL_COLLECTING;
     run_free(take_ptr(&c->run));
     c->result.at.collected = clock_us();
+    if (c->tree.mount.sync && c->ran && c->result.scanned) {
+        c->work = (struct work){.run = judge_run, .done = judge_done};
+        work_submit(c->app->work, &c->work);
+        return;
+    }
     if (may_deliver && bytes <= (size_t)RENDER_INLINE * ESCAPE_FACTOR && c->tree.mount.n == 0) {
         render(c);
         deliver(c);
         return;
     }
-    c->work = (struct work){.run = render_run, .done = render_done};
-    work_submit(c->app->work, &c->work);
+    render_beside(c);
 }
 
 /* It never ran: the call itself is wrong. */
@@ -472,6 +535,7 @@ static struct call *call_new(struct app *a, const struct call_order *o)
     c->options_at = -1;
     call_tree_init(&c->tree);
     c->done = o->done;
+    c->event = o->event;
     c->user = o->user;
     c->ticket.grant = start;
     c->ticket.user = c;

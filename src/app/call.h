@@ -15,6 +15,7 @@
 
 #include "app/admission.h"
 #include "app/call_mount.h"
+#include "app/call_sync.h"
 #include "app/execution.h"
 #include "base/buf.h"
 #include "call/args.h"
@@ -82,9 +83,12 @@ struct call {
     bool thrown;                 /* a change was denied and that is an error */
     struct change_work *reading; /* a file being read beside the loop */
     bool run_ended;
+    bool judged;       /* the outcome is known */
+    struct sync *sync; /* owned: changes being written back; else NULL */
     struct buf json;
     struct work work; /* parsing, rendering */
     call_done_fn *done;
+    sync_event_fn *event; /* or NULL */
     void *user;
     TAILQ_ENTRY(call) link;
 };
@@ -105,6 +109,7 @@ struct call_order {
     const char *request_id; /* for the log; "": none */
     uint64_t asked_us;
     call_done_fn *done;
+    sync_event_fn *event; /* of a sync, while it goes on; NULL: nobody listens */
     void *user;
 };
 /* Fails only when nothing could be begun: busy, no memory. */

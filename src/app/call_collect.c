@@ -137,7 +137,7 @@ static void file_look(struct call *c, struct run_file *f, const char *path)
     };
     w->path = strdup(path);
     w->fd = take_fd(&f->fd);
-    if (((c->request.include_contents || c->tree.mount.sync) &&
+    if (((c->request.include_contents || c->tree.mount.n > 0) &&
          w->size <= c->changes.content_left) ||
         (before >= 0 && w->size == c->changes.before[before].content.n))
         w->keep = (size_t)w->size;

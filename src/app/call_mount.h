@@ -34,5 +34,3 @@ must_check int call_tree_load(struct call_tree *t, struct call_request *r, const
                               uint64_t room, struct err *e);
 /* Marks the changes that were not allowed; the number of them. */
 size_t call_tree_judge(const struct call_tree *t, struct changes *all, const char *workdir);
-/* Writes the changes back, as far as they are allowed. */
-void call_tree_sync(struct call_tree *t, const struct changes *all);

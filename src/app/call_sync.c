@@ -1,117 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Changes go back to the host, one file after another: created, then modified, then deleted. A file
- * is written beside its place and put there in one step. When something fails, the request says
- * whether to go on, to stop, or to undo everything, deletions included.
- */
+#include "app/call_sync.h"
+
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "app/call_mount.h"
-#include "base/fd.h"
+#include "app/host_file.h"
 #include "base/jw.h"
-#include "base/random.h"
-#include "call/glob.h"
 
-enum { TEMP_RANDOM = 12, TEMP_MAX = 40, REPORT_ROW = 512 };
-
-struct sync_list {
-    const struct change **v; /* owned array of borrowed ones */
-    size_t n;
-};
+enum { ROW_ROOM = 512, ESCAPE_FACTOR = 6 };
 
 struct sync {
-    struct call_tree *tree;
-    struct sync_list done;
-    struct buf failed, skipped, events; /* JSON rows */
+    struct work work; /* first */
+    struct sync_order order;
+    const struct change **done; /* owned array of borrowed ones: what can be undone */
+    size_t done_n;
+    int type;    /* which kind of change is looked at */
+    size_t next; /* and which one of all */
+    const struct change *now;
+    int result;                         /* of writing it */
+    struct buf failed, skipped, events; /* owned: JSON rows */
     bool stopped, rolled_back;
 };
 
-/* ---- one file ---- */
+/* ---- one change ---- */
 
-struct place {
-    int dir; /* owned: the directory the file is in */
-    const char *name;
-};
-
-/* Opens the directory of a file, made on the way if need be; no link is followed. */
-static int place_open(int root, const char *path, bool make, struct place *ret)
-{
-    const char *slash = strrchr(path, '/');
-    cleanup_free char *parent = strndup(path, slash ? (size_t)(slash - path) : 0);
-    int fd;
-
-    if (!parent)
-        return -ENOMEM;
-    for (char *at = parent; make && at && *at; at = at ? at + 1 : NULL) {
-        at = strchr(at, '/');
-        if (at)
-            *at = '\0';
-        fd = fd_open_beneath(root, parent, O_RDONLY | O_DIRECTORY, 0, FD_LINKS_NEVER);
-        if (fd == -ENOENT) {
-            struct place up = {-1, NULL};
-            int r = place_open(root, parent, false, &up);
-
-            if (r == 0 && mkdirat(up.dir, up.name, 0755) < 0)
-                r = -errno;
-            closep(&up.dir);
-            if (r < 0)
-                return r;
-        } else if (fd < 0) {
-            return fd;
-        } else {
-            (void)close(fd);
-        }
-        if (at)
-            *at = '/';
-    }
-    fd = *parent ? fd_open_beneath(root, parent, O_RDONLY | O_DIRECTORY, 0, FD_LINKS_NEVER)
-                 : fd_dup(root);
-    if (fd < 0)
-        return fd;
-    ret->dir = fd;
-    ret->name = slash ? slash + 1 : path;
-    return 0;
-}
-
-static int write_file(int root, const char *path, struct bytes content)
-{
-    struct place p = {-1, NULL};
-    char temp[TEMP_MAX] = ".sandbox-sync-";
-    int r = place_open(root, path, true, &p), fd;
-    struct stat st;
-
-    if (r < 0)
-        return r;
-    random_base36(temp + strlen(temp), TEMP_RANDOM);
-    fd = openat(p.dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    r = fd < 0 ? -errno : fd_write_all(fd, content.p, content.n);
-    if (r == 0 && fstatat(p.dir, p.name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-        (void)fchmod(fd, st.st_mode & 0777);
-    if (r == 0 && renameat(p.dir, temp, p.dir, p.name) < 0)
-        r = -errno;
-    if (r < 0 && fd >= 0)
-        (void)unlinkat(p.dir, temp, 0);
-    closep(&fd);
-    closep(&p.dir);
-    return r;
-}
-
-static int remove_file(int root, const char *path)
-{
-    struct place p = {-1, NULL};
-    int r = place_open(root, path, false, &p);
-
-    if (r == 0 && unlinkat(p.dir, p.name, 0) < 0)
-        r = -errno;
-    closep(&p.dir);
-    return r == -ENOENT ? 0 : r;
-}
-
-/* Where a change belongs on the host: a directory and a path below it; -1: nowhere. */
+/* Where it belongs on the host: a directory and a path below it; -1: nowhere. */
 static int target(const struct call_tree *t, const struct change *one, const char **ret)
 {
     const struct mount_dir *d = mount_of(&t->mount, one->path);
@@ -129,10 +43,10 @@ static int apply(const struct call_tree *t, const struct change *one)
     int root = target(t, one, &path);
 
     if (one->type == CHANGE_DELETED)
-        return remove_file(root, path);
+        return host_file_remove(root, path);
     if (!one->has_content)
         return -EFBIG;
-    return write_file(root, path, (struct bytes){one->content.p, one->content.n});
+    return host_file_write(root, path, (struct bytes){one->content.p, one->content.n});
 }
 
 static void undo(const struct call_tree *t, const struct change *one)
@@ -141,36 +55,79 @@ static void undo(const struct call_tree *t, const struct change *one)
     int root = target(t, one, &path);
 
     if (one->before)
-        (void)!write_file(root, path, one->before->content);
+        (void)!host_file_write(root, path, one->before->content);
     else
-        (void)!remove_file(root, path);
+        (void)!host_file_remove(root, path);
+}
+
+static void roll_back(struct sync *s)
+{
+    while (s->done_n > 0)
+        undo(s->order.tree, s->done[--s->done_n]);
+    s->rolled_back = true;
 }
 
 /* ---- the report ---- */
 
-static void put_row(struct buf *rows, const char *event, const struct change *one,
-                    const char *error)
+/* Rows are added one by one, each makes room for itself. */
+static struct jw row_begin(struct buf *rows, const struct change *one)
 {
-    struct jw w = {.out = rows, .comma = rows->n > 0};
+    rows->max = rows->n + ROW_ROOM + ESCAPE_FACTOR * (2 * strlen(one->path) + MOUNT_HOST_MAX);
+    return (struct jw){.out = rows, .comma = rows->n > 0};
+}
 
-    rows->max += REPORT_ROW + 12 * strlen(one->path);
+static void put_real_path(struct jw *w, const struct sync *s, const struct change *one)
+{
+    const struct mount_dir *d = mount_of(&s->order.tree->mount, one->path);
+    struct buf path = BUF_INIT(strlen(one->path) + MOUNT_HOST_MAX + 1);
+
+    if (!d)
+        return;
+    (void)buf_puts(&path, d->host);
+    (void)buf_puts(&path, one->path + strlen(d->inside));
+    if (!path.failed)
+        jw_kv_bytes(w, "realPath", path.p, path.n);
+    buf_done(&path);
+}
+
+/* error: NULL with nothing to say, "" for success. */
+static void tell(struct sync *s, const char *event, const struct change *one, const char *error)
+{
+    size_t before = s->events.n;
+    struct jw w = row_begin(&s->events, one);
+
     jw_object(&w);
-    if (event)
-        jw_kv_string(&w, "event", event);
-    jw_kv_string(&w, "path", one->path);
-    if (event)
-        jw_kv_string(&w, "type", change_operation(one->type));
-    if (error)
-        jw_kv_string(&w, "error", error);
+    jw_kv_string(&w, "event", event);
+    jw_kv_bytes(&w, "path", one->path, strlen(one->path));
+    jw_kv_string(&w, "type", change_operation(one->type));
+    jw_kv_int(&w, "size", (int64_t)one->size);
+    if (error) {
+        put_real_path(&w, s, one);
+        jw_kv_bool(&w, "success", !*error);
+        if (*error)
+            jw_kv_string(&w, "error", error);
+    }
+    jw_object_end(&w);
+    before += before > 0; /* the comma */
+    if (s->order.event && !s->events.failed)
+        s->order.event(s->order.user, event, s->events.p + before, s->events.n - before);
+}
+
+static void put_failed(struct sync *s, const struct change *one, const char *error)
+{
+    struct jw w = row_begin(&s->failed, one);
+
+    jw_object(&w);
+    jw_kv_bytes(&w, "path", one->path, strlen(one->path));
+    jw_kv_string(&w, "error", error);
     jw_object_end(&w);
 }
 
-static void put_path(struct buf *rows, const char *path)
+static void put_path(struct buf *rows, const struct change *one)
 {
-    struct jw w = {.out = rows, .comma = rows->n > 0};
+    struct jw w = row_begin(rows, one);
 
-    rows->max += REPORT_ROW + 12 * strlen(path);
-    jw_string(&w, path);
+    jw_bytes(&w, one->path, strlen(one->path));
 }
 
 static void put_list(struct jw *w, const char *key, const struct buf *rows)
@@ -181,14 +138,14 @@ static void put_list(struct jw *w, const char *key, const struct buf *rows)
     jw_array_end(w);
 }
 
-static void report(struct sync *s, struct buf *out)
+void sync_report(const struct sync *s, struct buf *out)
 {
     struct buf synced = BUF_INIT(0);
     struct jw w = JW(out);
 
-    for (size_t i = 0; i < s->done.n; i++)
-        put_path(&synced, s->done.v[i]->path);
-    *out = BUF_INIT(synced.n + s->failed.n + s->skipped.n + s->events.n + REPORT_ROW);
+    for (size_t i = 0; i < s->done_n; i++)
+        put_path(&synced, s->done[i]);
+    *out = BUF_INIT(synced.n + s->failed.n + s->skipped.n + s->events.n + ROW_ROOM);
     jw_object(&w);
     put_list(&w, "synced", &synced);
     put_list(&w, "failed", &s->failed);
@@ -199,74 +156,134 @@ static void report(struct sync *s, struct buf *out)
     buf_done(&synced);
 }
 
-/* ---- all of them ---- */
-
-static void roll_back(struct sync *s)
+bool sync_is_complete(const struct sync *s)
 {
-    while (s->done.n > 0)
-        undo(s->tree, s->done.v[--s->done.n]);
-    s->rolled_back = true;
+    return !s->stopped && s->failed.n == 0;
 }
 
-static void stop(struct sync *s)
+/* ---- all of them ---- */
+
+static struct sync *of_work(struct work *w)
 {
-    s->stopped = true;
-    if (s->tree->mount.on_error == ERROR_ROLLBACK)
+    return (struct sync *)w;
+}
+
+/* What the rules say about the next change; true: it is to be written. */
+static bool is_wanted(struct sync *s, const struct change *one)
+{
+    const struct sync_order *o = &s->order;
+    enum mount_answer answer = mount_answers(o->rules, &o->tree->mount, one->path);
+    const char *below;
+
+    if (one->denied) {
+        if (!one->ignored)
+            tell(s, "permissionDenied", one, NULL);
+        return false;
+    }
+    if (target(o->tree, one, &below) < 0) {
+        put_path(&s->skipped, one);
+        return false;
+    }
+    if (answer == ANSWER_SKIP) {
+        put_path(&s->skipped, one);
+        tell(s, "skipped", one, NULL);
+        return false;
+    }
+    if (answer == ANSWER_ABORT && o->rules->allow_abort) {
+        tell(s, "aborted", one, NULL);
+        s->stopped = true;
+        return false;
+    }
+    return true;
+}
+
+/* The next one to be written; false: there is none. */
+static bool find_next(struct sync *s)
+{
+    const struct changes *all = s->order.changes;
+
+    for (; s->type < CHANGE_TYPES; s->type++, s->next = 0)
+        while (s->next < all->n && !s->stopped) {
+            const struct change *one = &all->v[s->next++];
+
+            if ((int)one->type == s->type && is_wanted(s, one)) {
+                s->now = one;
+                return true;
+            }
+        }
+    return false;
+}
+
+/* On a worker. Undoing is writing, too. */
+static void step_run(struct work *w)
+{
+    struct sync *s = of_work(w);
+    enum mount_error how = s->order.rules->on_error;
+
+    if (s->now) {
+        s->result = apply(s->order.tree, s->now);
+        if (s->result == 0)
+            s->done[s->done_n++] = s->now;
+        else
+            s->stopped = how != ERROR_CONTINUE;
+    }
+    if (s->stopped && how == ERROR_ROLLBACK)
         roll_back(s);
 }
 
-static void one_change(struct sync *s, const struct change *one)
+static void settle(struct sync *s)
 {
-    enum mount_answer answer = mount_answers(&s->tree->mount, one->path);
-    int r;
+    const char *words = s->result < 0 ? strerror(-s->result) : "";
 
-    if (answer == ANSWER_SKIP) {
-        put_path(&s->skipped, one->path);
-        put_row(&s->events, "skipped", one, NULL);
-        return;
+    if (s->result < 0) {
+        put_failed(s, s->now, words);
+        tell(s, "syncError", s->now, words);
     }
-    if (answer == ANSWER_ABORT) {
-        put_row(&s->events, "aborted", one, NULL);
-        stop(s);
-        return;
-    }
-    put_row(&s->events, "beforeSync", one, NULL);
-    r = apply(s->tree, one);
-    if (r == 0) {
-        s->done.v[s->done.n++] = one;
-        put_row(&s->events, "afterSync", one, NULL);
-        return;
-    }
-    put_row(&s->failed, NULL, one, strerror(-r));
-    put_row(&s->events, "syncError", one, strerror(-r));
-    if (s->tree->mount.on_error != ERROR_CONTINUE)
-        stop(s);
+    tell(s, "afterSync", s->now, words);
+    s->now = NULL;
 }
 
-void call_tree_sync(struct call_tree *t, const struct changes *all)
+static void step_done(struct work *w)
 {
-    struct sync s = {.tree = t};
-    const char *below;
+    struct sync *s = of_work(w);
+    bool was_stopped = s->stopped;
 
-    s.done.v = calloc(all->n + 1, sizeof *s.done.v);
-    if (!s.done.v)
+    if (s->now)
+        settle(s);
+    if (!s->stopped && find_next(s))
+        tell(s, "beforeSync", s->now, NULL);
+    else if (was_stopped || !s->stopped) {
+        s->order.done(s->order.user, s);
         return;
-    for (int type = 0; type < CHANGE_TYPES; type++)
-        for (size_t i = 0; i < all->n && !s.stopped; i++) {
-            const struct change *one = &all->v[i];
+    }
+    work_submit(s->order.work, &s->work); /* one more file, or the end of an aborted one */
+}
 
-            if ((int)one->type != type)
-                continue;
-            if (one->denied)
-                put_row(&s.events, "permissionDenied", one, NULL);
-            else if (target(t, one, &below) < 0)
-                put_path(&s.skipped, one->path);
-            else
-                one_change(&s, one);
-        }
-    report(&s, &t->sync);
-    free(s.done.v);
-    buf_done(&s.failed);
-    buf_done(&s.skipped);
-    buf_done(&s.events);
+int sync_start(const struct sync_order *o, struct sync **ret, struct err *e)
+{
+    struct sync *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return err_set(e, ERR_HOST, "out of memory");
+    s->order = *o;
+    s->work = (struct work){.run = step_run, .done = step_done};
+    s->done = calloc(o->changes->n + 1, sizeof *s->done);
+    if (!s->done) {
+        sync_free(s);
+        return err_set(e, ERR_HOST, "out of memory");
+    }
+    *ret = s;
+    work_submit(o->work, &s->work);
+    return 0;
+}
+
+void sync_free(struct sync *s)
+{
+    if (!s)
+        return;
+    free(s->done);
+    buf_done(&s->failed);
+    buf_done(&s->skipped);
+    buf_done(&s->events);
+    free(s);
 }

@@ -18,6 +18,7 @@
 
 #include "app/app.h"
 #include "app/compile_cache.h"
+#include "app/kept_calls.h"
 #include "app/survey.h"
 #include "base/random.h"
 
@@ -479,7 +480,8 @@ int app_init(struct app *a, struct err *e)
     registry_init(&a->registry, execution_free);
     calls_init(&a->calls);
     inspections_init(&a->inspections);
-    if (compile_cache_open(c->state_dir, &a->programs, e) < 0)
+    if (compile_cache_open(c->state_dir, &a->programs, e) < 0 ||
+        kept_calls_new(c->retain_s, &a->kept, e) < 0)
         return -1;
     a->registry.count_max = c->retain_count;
     a->registry.bytes_max = c->retain_bytes;
@@ -496,6 +498,7 @@ void app_done(struct app *a)
     a->admission.granting = true; /* what is freed now makes room for nobody */
     calls_done(&a->calls);
     inspections_done(a);
+    kept_calls_free(take_ptr(&a->kept));
     compile_cache_close(take_ptr(&a->programs));
     registry_done(&a->registry);
     event_free(a->expiry);

@@ -60,7 +60,8 @@ static const char *keep_path(struct mount *m, struct json_value v)
     const char *text = keep(m, v);
     size_t at = m->arena.n;
 
-    if (!text || text[0] != '/' || call_path("", text, strlen(text), &m->arena) < 0)
+    if (!text || text[0] != '/' || strlen(text) > MOUNT_HOST_MAX ||
+        call_path("", text, strlen(text), &m->arena) < 0)
         return NULL;
     return m->arena.p + at;
 }
@@ -149,10 +150,13 @@ static int read_sync(struct mount *m, struct json_value sync, struct err *e)
 {
     static const char *const modes[] = {"manual", "batch", NULL};
     static const char *const errors[] = {"continue", "abort", "rollback", NULL};
-    int mode = 0, error = 0;
+    struct json_value abort = member(sync, "allowAbort");
+    int mode = 0, error = (int)m->on_error;
 
     if (choose(sync, "mode", modes, &mode, e) < 0 || choose(sync, "onError", errors, &error, e) < 0)
         return -1;
+    if (abort.p && !json_to_bool(abort, &m->allow_abort))
+        return wrong(e, "allowAbort should be true or false");
     m->sync = mode == 1;
     m->on_error = (enum mount_error)error;
     return read_answers(m, member(sync, "rules"), e);
@@ -183,7 +187,7 @@ int mount_parse(struct mount *m, struct json_value mount, struct json_value perm
 {
     struct json_value own = member(mount, "permissions");
 
-    *m = (struct mount){.file_max = UINT64_MAX, .total_max = UINT64_MAX};
+    *m = (struct mount){.file_max = UINT64_MAX, .total_max = UINT64_MAX, .allow_abort = true};
     m->arena = BUF_INIT(3 * mount.n + 64);
     if (buf_reserve(&m->arena, m->arena.max) < 0)
         return err_set(e, ERR_HOST, "out of memory");
@@ -195,6 +199,16 @@ int mount_parse(struct mount *m, struct json_value mount, struct json_value perm
     if (own.p && own.type != JSON_OBJECT)
         return wrong(e, "permissions should be an object");
     return perms_parse(&m->perms, own.p ? own : permissions, e);
+}
+
+int mount_parse_sync(struct mount *m, struct json_value sync, const struct mount *usual,
+                     struct err *e)
+{
+    *m = (struct mount){.on_error = usual->on_error, .allow_abort = usual->allow_abort};
+    m->arena = BUF_INIT(3 * sync.n + 64);
+    if (buf_reserve(&m->arena, m->arena.max) < 0)
+        return err_set(e, ERR_HOST, "out of memory");
+    return read_sync(m, sync, e);
 }
 
 void mount_done(struct mount *m)
@@ -237,14 +251,14 @@ bool mount_wants(const struct mount *m, const struct mount_dir *d, const char *n
     return false;
 }
 
-enum mount_answer mount_answers(const struct mount *m, const char *path)
+enum mount_answer mount_answers(const struct mount *rules, const struct mount *m, const char *path)
 {
     const struct mount_dir *d = mount_of(m, path);
     size_t n = d ? strlen(d->inside) : 0;
 
-    for (size_t i = 0; i < m->answers_n; i++)
-        if (glob_match(m->answer[i].pattern, path + 1) ||
-            (d && path[n] && glob_match(m->answer[i].pattern, path + n + 1)))
-            return m->answer[i].answer;
+    for (size_t i = 0; i < rules->answers_n; i++)
+        if (glob_match(rules->answer[i].pattern, path + 1) ||
+            (d && path[n] && glob_match(rules->answer[i].pattern, path + n + 1)))
+            return rules->answer[i].answer;
     return ANSWER_CONTINUE;
 }

@@ -14,7 +14,12 @@
 #include "base/json.h"
 #include "call/perm.h"
 
-enum { MOUNT_DIRS_MAX = 16, MOUNT_INCLUDE_MAX = 64, MOUNT_ANSWERS_MAX = 64 };
+enum {
+    MOUNT_DIRS_MAX = 16,
+    MOUNT_INCLUDE_MAX = 64,
+    MOUNT_ANSWERS_MAX = 64,
+    MOUNT_HOST_MAX = 1024, /* bytes of a host directory's path */
+};
 
 enum mount_links { LINKS_NEVER, LINKS_INSIDE };
 enum mount_load { LOAD_EAGER, LOAD_LAZY, LOAD_EXPLICIT };
@@ -38,6 +43,7 @@ struct mount {
     enum mount_links links;
     bool sync; /* batch: changes go back */
     enum mount_error on_error;
+    bool allow_abort; /* a rule may stop a sync */
     struct {
         const char *pattern; /* in the arena */
         enum mount_answer answer;
@@ -59,5 +65,8 @@ const struct mount_dir *mount_of(const struct mount *m, const char *path);
 unsigned mount_allows(const struct mount *m, const char *path, const char *workdir);
 /* Is this file of a mount to be loaded? `name`: below the mount. */
 bool mount_wants(const struct mount *m, const struct mount_dir *d, const char *name);
-/* sync.rules: the first whose pattern matches decides. */
-enum mount_answer mount_answers(const struct mount *m, const char *path);
+/* sync.rules of one mount about a path of another: the first whose pattern matches decides. */
+enum mount_answer mount_answers(const struct mount *rules, const struct mount *m, const char *path);
+/* Only {onError, rules, allowAbort}; what is not said there is as in `usual`. */
+must_check int mount_parse_sync(struct mount *m, struct json_value sync, const struct mount *usual,
+                                struct err *e);

@@ -70,6 +70,8 @@ const struct route routes[] = {
      "a file that an execution left behind", NULL},
     {"POST",   "/v1/functions/call", api_function_call, ROUTE_AUTH | ROUTE_BODY, "functions",
      "call one function of a piece of code in a fresh sandbox", functions_body_max},
+    {"POST",   "/v1/functions/sync", api_function_sync, ROUTE_AUTH | ROUTE_BODY, "functions",
+     "write what a call changed in its mounts back to them", NULL},
     {"POST",   "/v1/functions/inspect", api_inspect, ROUTE_AUTH | ROUTE_BODY, "functions",
      "every function of a piece of code, with signature and JSON Schema; never runs it", functions_body_max},
     SANDBOX_VERBS(""),
@@ -95,7 +97,8 @@ const size_t routes_n = ARRAY_LEN(routes);
 
 const struct shape *api_shape_of(const struct route *r)
 {
-    return r->handler == api_execute   ? &execute_shape
-           : r->handler == api_inspect ? &inspect_shape
-                                       : NULL;
+    return r->handler == api_execute         ? &execute_shape
+           : r->handler == api_inspect       ? &inspect_shape
+           : r->handler == api_function_sync ? &sync_shape
+                                             : NULL;
 }

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/host_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/random.h"
+
+enum { TEMP_RANDOM = 12, TEMP_MAX = 40 };
+
+struct place {
+    int dir; /* owned: the directory the file is in */
+    const char *name;
+};
+
+/* Opens the directory of a file, made on the way if need be; no link is followed. */
+static int place_open(int root, const char *path, bool make, struct place *ret)
+{
+    const char *slash = strrchr(path, '/');
+    cleanup_free char *parent = strndup(path, slash ? (size_t)(slash - path) : 0);
+    int fd;
+
+    if (!parent)
+        return -ENOMEM;
+    for (char *at = parent; make && at && *at; at = at ? at + 1 : NULL) {
+        at = strchr(at, '/');
+        if (at)
+            *at = '\0';
+        fd = fd_open_beneath(root, parent, O_RDONLY | O_DIRECTORY, 0, FD_LINKS_NEVER);
+        if (fd == -ENOENT) {
+            struct place up = {-1, NULL};
+            int r = place_open(root, parent, false, &up);
+
+            if (r == 0 && mkdirat(up.dir, up.name, 0755) < 0)
+                r = -errno;
+            closep(&up.dir);
+            if (r < 0)
+                return r;
+        } else if (fd < 0) {
+            return fd;
+        } else {
+            (void)close(fd);
+        }
+        if (at)
+            *at = '/';
+    }
+    fd = *parent ? fd_open_beneath(root, parent, O_RDONLY | O_DIRECTORY, 0, FD_LINKS_NEVER)
+                 : fd_dup(root);
+    if (fd < 0)
+        return fd;
+    ret->dir = fd;
+    ret->name = slash ? slash + 1 : path;
+    return 0;
+}
+
+int host_file_write(int root, const char *path, struct bytes content)
+{
+    struct place p = {-1, NULL};
+    char temp[TEMP_MAX] = ".sandbox-sync-";
+    int r = place_open(root, path, true, &p), fd;
+    struct stat st;
+
+    if (r < 0)
+        return r;
+    random_base36(temp + strlen(temp), TEMP_RANDOM);
+    fd = openat(p.dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    r = fd < 0 ? -errno : fd_write_all(fd, content.p, content.n);
+    if (r == 0 && fstatat(p.dir, p.name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+        (void)fchmod(fd, st.st_mode & 0777);
+    if (r == 0 && renameat(p.dir, temp, p.dir, p.name) < 0)
+        r = -errno;
+    if (r < 0 && fd >= 0)
+        (void)unlinkat(p.dir, temp, 0);
+    closep(&fd);
+    closep(&p.dir);
+    return r;
+}
+
+int host_file_remove(int root, const char *path)
+{
+    struct place p = {-1, NULL};
+    int r = place_open(root, path, false, &p);
+
+    if (r == 0 && unlinkat(p.dir, p.name, 0) < 0)
+        r = -errno;
+    closep(&p.dir);
+    return r == -ENOENT ? 0 : r;
+}

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: MIT
+"""Changes that go back to a mount: by request, with rules, undone, and told while it happens."""
+import json
+import os
+import tempfile
+
+import pytest
+
+import harness
+from test_functions_call import PY, WRITE, call, host_dir
+
+CHANGE = ("import os\ndef f():\n    open('/data/new', 'w').write('n')\n    open('/data/changed', 'w').write('after')\n"
+          "    os.remove('/data/deleted')\n    open('/data/z/deep', 'w').write('d')")
+
+
+@pytest.fixture(scope="module")
+def mounts(make_daemon_module):
+    root = tempfile.mkdtemp(prefix="sbx-mounts-")
+    os.chmod(root, 0o777)
+    instance = make_daemon_module(MOUNT_ROOTS=root)
+    instance.root = root
+    return instance
+
+
+def prepared(daemon):
+    path = host_dir(daemon, changed="before", deleted="kept")
+    os.mkdir(path + "/z")
+    os.chmod(path + "/z", 0o777)
+    return path
+
+
+def content(path):
+    found = {}
+    for base, _, names in os.walk(path):
+        for name in names:
+            full = os.path.join(base, name)
+            with open(full, encoding="utf-8") as f:
+                found[os.path.relpath(full, path)] = f.read()
+    return found
+
+
+BEFORE = {"changed": "before", "deleted": "kept"}
+AFTER = {"changed": "after", "new": "n", "z/deep": "d"}
+
+
+def changed(daemon, path, **fields):
+    mount = {"dirs": {"/data": path}, "permissions": WRITE, **fields}
+    result = call(daemon, PY, CHANGE, options={"mount": mount})
+    assert result["status"] == "success", result
+    assert "sync" not in result
+    return result["meta"]["callId"]
+
+
+def sync(daemon, ident, **fields):
+    return daemon.request("POST", "/v1/functions/sync", json={"callId": ident, **fields})
+
+
+def events_of(response):
+    assert response.status == 200 and response.headers["Content-Type"].startswith("text/event-stream"), response
+    parts = [dict(line.split(": ", 1) for line in block.split("\n")) for block in response.text.split("\n\n") if block]
+    return [(p["event"], json.loads(p["data"])) for p in parts]
+
+
+@pytest.mark.parametrize("mode", [{}, {"sync": {"mode": "manual"}}])
+def test_nothing_is_written_before_it_is_asked_for(mounts, mode):
+    path = prepared(mounts)
+    ident = changed(mounts, path, **mode)
+    assert content(path) == BEFORE
+    report = sync(mounts, ident).json()
+    assert report["synced"] == ["/data/new", "/data/z/deep", "/data/changed", "/data/deleted"]
+    assert (report["failed"], report["skipped"], report["rolledBack"]) == ([], [], False)
+    assert content(path) == AFTER
+    again = sync(mounts, ident)
+    assert again.status == 404 and ident in again.json()["error_detail"]
+
+
+def test_events_tell_what_happens(mounts):
+    path = prepared(mounts)
+    report = sync(mounts, changed(mounts, path)).json()
+    assert [e["event"] for e in report["events"]] == ["beforeSync", "afterSync"] * 4
+    after = report["events"][1]
+    assert after == {"event": "afterSync", "path": "/data/new", "type": "create", "size": 1,
+                     "realPath": path + "/new", "success": True}
+
+
+def test_rules_of_the_sync(mounts):
+    path = prepared(mounts)
+    ident = changed(mounts, path, sync={"mode": "manual", "rules": [{"pattern": "**", "state": "abort"}]})
+    report = sync(mounts, ident).json()
+    assert report["synced"] == [] and [e["event"] for e in report["events"]] == ["aborted"]
+    report = sync(mounts, ident, allowAbort=False, rules=[{"pattern": "z/**", "state": "skip"}]).json()
+    assert report["skipped"] == ["/data/z/deep"]
+    assert content(path) == {"changed": "after", "new": "n"}
+
+
+def test_abort_rules_need_to_be_allowed(mounts):
+    path = prepared(mounts)
+    ident = changed(mounts, path)
+    rules = [{"pattern": "changed", "state": "abort"}]
+    report = sync(mounts, ident, rules=rules, allowAbort=False).json()
+    assert content(path) == AFTER and "aborted" not in [e["event"] for e in report["events"]]
+
+
+@pytest.mark.parametrize("how,left", [
+    ("continue", {"changed": "after", "z/deep": "d"}),
+    ("abort", {"changed": "before", "deleted": "kept"}),
+    ("rollback", {"changed": "before", "deleted": "kept"}),
+])
+def test_what_an_error_means(mounts, how, left):
+    path = prepared(mounts)
+    ident = changed(mounts, path, sync={"onError": "abort"})
+    os.mkdir(path + "/new")  # the first one cannot be written
+    report = sync(mounts, ident, onError=how).json()
+    assert [f["path"] for f in report["failed"]] == ["/data/new"] and report["failed"][0]["error"]
+    assert report["rolledBack"] is (how == "rollback")
+    names = [e["event"] for e in report["events"]]
+    assert names[:3] == ["beforeSync", "syncError", "afterSync"] and report["events"][2]["success"] is False
+    assert content(path) == left
+    os.rmdir(path + "/new")
+    assert sync(mounts, ident, onError=how).json()["failed"] == []  # kept until it succeeded
+    assert content(path) == AFTER
+
+
+def test_rollback_restores_deletions(mounts):
+    path = prepared(mounts)
+    ident = changed(mounts, path)
+    rules = [{"pattern": "deleted", "state": "continue"}]
+    os.remove(path + "/deleted")
+    os.mkdir(path + "/deleted")  # the last one cannot be removed
+    report = sync(mounts, ident, onError="rollback", rules=rules).json()
+    assert report["rolledBack"] is True and report["synced"] == []
+    assert content(path) == {"changed": "before"}
+
+
+def test_an_abort_undoes_what_was_written(mounts):
+    path = prepared(mounts)
+    report = sync(mounts, changed(mounts, path), onError="rollback",
+                  rules=[{"pattern": "deleted", "state": "abort"}]).json()
+    assert report["rolledBack"] is True and content(path) == BEFORE
+
+
+def test_a_sync_can_be_listened_to(mounts):
+    path = prepared(mounts)
+    ident = changed(mounts, path)
+    events = events_of(mounts.request("POST", "/v1/functions/sync", json={"callId": ident},
+                                      headers={"Accept": "text/event-stream"}))
+    assert [name for name, _ in events] == ["beforeSync", "afterSync"] * 4 + ["result"]
+    assert events[0][1]["path"] == "/data/new" and events[-1][1]["synced"][0] == "/data/new"
+    assert [e for _, e in events[:-1]] == events[-1][1]["events"]
+    assert content(path) == AFTER
+
+
+def test_a_call_can_be_listened_to(mounts):
+    path = prepared(mounts)
+    rules = {"default": {"create": True, "delete": True}}
+    mount = {"dirs": {"/data": path}, "permissions": rules, "sync": {"mode": "batch"}}
+    body = {"language": PY, "code": CHANGE, "functionName": "f", "options": {"mount": mount}}
+    events = events_of(mounts.request("POST", "/v1/functions/call", json=body, headers={"Accept": "text/event-stream"}))
+    assert [name for name, _ in events] == ["beforeSync", "afterSync"] * 2 + ["permissionDenied", "beforeSync", "afterSync", "result"]
+    result = events[-1][1]
+    assert result["status"] == "success" and result["sync"]["events"] == [e for _, e in events[:-1]]
+    assert [d["path"] for d in result["files"]["denied"]] == ["/data/changed"]
+
+
+def test_any_call_can_be_a_stream(daemon):
+    body = {"language": PY, "code": "def f(): return 1", "functionName": "f"}
+    events = events_of(daemon.request("POST", "/v1/functions/call", json=body, headers={"Accept": "text/event-stream"}))
+    assert [name for name, _ in events] == ["result"] and events[0][1]["result"] == 1
+    refused = daemon.request("POST", "/v1/functions/call", json={"code": 1}, headers={"Accept": "text/event-stream"})
+    assert refused.status == 400
+
+
+def test_denied_changes_never_go_back(mounts):
+    path = prepared(mounts)
+    ident = changed(mounts, path, permissions={"default": {"create": True}})
+    report = sync(mounts, ident).json()
+    assert report["synced"] == ["/data/new", "/data/z/deep"]
+    assert [e["path"] for e in report["events"] if e["event"] == "permissionDenied"] == ["/data/changed", "/data/deleted"]
+    assert content(path) == {**BEFORE, "new": "n", "z/deep": "d"}
+
+
+@pytest.mark.parametrize("body,status", [
+    ({}, 400), ({"callId": 1}, 400), ({"callId": "call_nobody"}, 404), ({"callId": "../etc"}, 404), ([], 400),
+])
+def test_bad_requests(mounts, body, status):
+    response = mounts.request("POST", "/v1/functions/sync", json=body)
+    assert response.status == status and response.json()["error_code"], response
+
+
+def test_bad_rules_change_nothing(mounts):
+    path = prepared(mounts)
+    ident = changed(mounts, path)
+    for fields in ({"onError": "maybe"}, {"rules": [{"state": "skip"}]}, {"rules": [{"pattern": "x", "state": "?"}]},
+                   {"allowAbort": "yes"}):
+        response = sync(mounts, ident, **fields)
+        assert response.status == 400, response
+    assert content(path) == BEFORE and sync(mounts, ident).status == 200
+
+
+def test_only_so_many_are_kept(mounts):
+    """64 of them; the oldest go first."""
+    path = host_dir(mounts)
+    code = "def f(): open('/data/x', 'w').write('1')"
+    mount = {"dirs": {"/data": path}, "permissions": WRITE}
+    ids = [call(mounts, PY, code, options={"mount": mount})["meta"]["callId"] for _ in range(66)]
+    assert sync(mounts, ids[1]).status == 404
+    assert sync(mounts, ids[2]).status == 200
+    assert sync(mounts, ids[-1]).status == 200
+
+
+def test_they_are_kept_for_a_while(make_daemon):
+    root = tempfile.mkdtemp(prefix="sbx-mounts-")
+    os.chmod(root, 0o777)
+    daemon = make_daemon(MOUNT_ROOTS=root, RETAIN_SECONDS=1)
+    daemon.root = root
+    path = prepared(daemon)
+    ident = changed(daemon, path)
+    harness.wait_until(lambda: sync(daemon, ident, onError="no such word").status == 404, "it is forgotten")
+    assert content(path) == BEFORE
+
+
+def test_it_needs_the_secret(mounts):
+    assert mounts.request("POST", "/v1/functions/sync", json={"callId": "x"}, headers={"Authorization": None}).status == 401
