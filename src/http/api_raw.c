@@ -12,27 +12,21 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "app/filing.h"
 #include "base/jw.h"
 #include "base/mime.h"
 #include "http/api.h"
 #include "http/koyeb.h"
+#include "http/raw.h"
 #include "http/reply.h"
 
 enum {
     ETAG_MAX = 80,
     REPLY_MAX = 1024,
     BYTES_MAX = 64 << 20, /* of what is no ordinary file */
+    KIND_MAX = 64,        /* name of a kind of archive */
 };
 
-struct raw_call {
-    struct activity activity;
-    struct http_call *call;
-    struct filework *filework;
-    char *path; /* owned: absolute */
-};
-
-static void raw_free(struct raw_call *r)
+void raw_free(struct raw_call *r)
 {
     activity_end(&r->activity);
     filework_free(r->filework);
@@ -58,6 +52,8 @@ static const struct {
     {EISDIR,       409, "Executor.IsDirectory"},
     {ENOTEMPTY,    409, "Executor.NotEmpty"},
     {EBUSY,        409, "Executor.Conflict"},
+    {EEXIST,       409, "Executor.Conflict"},
+    {EXDEV,        400, "Executor.ValidationError"},
     {ELOOP,        400, "Executor.ValidationError"},
     {EINVAL,       400, "Executor.ValidationError"},
     {ENAMETOOLONG, 400, "Executor.ValidationError"},
@@ -69,7 +65,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void reply_failure(struct http_call *c, const struct file_result *r)
+void raw_reply_failure(struct http_call *c, const struct file_result *r)
 {
     struct reply_problem p = {.status = 500,
                               .code = "Executor.InternalError",
@@ -88,8 +84,7 @@ static void reply_failure(struct http_call *c, const struct file_result *r)
     reply_problem(c, &p);
 }
 
-/* Makes the call and sends the order; NULL: answered. */
-static struct raw_call *begin(struct http_call *c, struct file_order *o, filework_fn *done)
+struct raw_call *raw_begin(struct http_call *c, struct file_order *o, filework_fn *done)
 {
     const char *path = http_request(c)->param[1];
     struct raw_call *r = calloc(1, sizeof *r);
@@ -231,7 +226,7 @@ static void on_opened(void *user, struct file_result *f)
 
     r->filework = NULL;
     if (f->sys) {
-        reply_failure(r->call, f);
+        raw_reply_failure(r->call, f);
     } else if (f->fd >= 0) {
         send_file(r, f);
     } else {
@@ -244,8 +239,12 @@ static void on_opened(void *user, struct file_result *f)
 void api_raw_get(struct http_call *c)
 {
     struct file_order o = {.verb = FILE_READ, .bytes_max = BYTES_MAX};
+    char kind[KIND_MAX];
 
-    (void)begin(c, &o, on_opened);
+    if (http_query(c, "archive", kind, sizeof kind))
+        archive_get(c, kind);
+    else
+        (void)raw_begin(c, &o, on_opened);
 }
 
 /* ---- upload ---- */
@@ -278,6 +277,19 @@ static void on_gone(void *user)
     raw_free(user);
 }
 
+void raw_take_body(struct raw_call *r)
+{
+    filework_on_drain(r->filework, on_drain);
+    http_on_body(r->call, on_data, on_end, r);
+    http_on_gone(r->call, on_gone, r);
+}
+
+void raw_body_over(struct raw_call *r)
+{
+    http_on_gone(r->call, NULL, NULL);
+    http_on_body(r->call, NULL, NULL, NULL);
+}
+
 static void on_written(void *user, struct file_result *f)
 {
     struct raw_call *r = user;
@@ -286,10 +298,9 @@ static void on_written(void *user, struct file_result *f)
     char etag[ETAG_MAX];
 
     r->filework = NULL;
-    http_on_gone(r->call, NULL, NULL);
-    http_on_body(r->call, NULL, NULL, NULL);
+    raw_body_over(r);
     if (f->sys) {
-        reply_failure(r->call, f);
+        raw_reply_failure(r->call, f);
         raw_free(r);
         return;
     }
@@ -306,13 +317,16 @@ static void on_written(void *user, struct file_result *f)
 void api_raw_put(struct http_call *c)
 {
     struct file_order o = {.verb = FILE_WRITE, .parents = true};
-    struct raw_call *r = begin(c, &o, on_written);
+    struct raw_call *r;
+    char kind[KIND_MAX];
 
-    if (!r)
+    if (http_query(c, "archive", kind, sizeof kind)) {
+        archive_put(c, kind);
         return;
-    filework_on_drain(r->filework, on_drain);
-    http_on_body(c, on_data, on_end, r);
-    http_on_gone(c, on_gone, r);
+    }
+    r = raw_begin(c, &o, on_written);
+    if (r)
+        raw_take_body(r);
 }
 
 /* ---- removal ---- */
@@ -323,7 +337,7 @@ static void on_removed(void *user, struct file_result *f)
 
     r->filework = NULL;
     if (f->sys)
-        reply_failure(r->call, f);
+        raw_reply_failure(r->call, f);
     else
         http_reply(r->call, 204, NULL, NULL);
     raw_free(r);
@@ -336,5 +350,5 @@ void api_raw_delete(struct http_call *c)
 
     if (http_query(c, "recursive", recursive, sizeof recursive) && strcmp(recursive, "true") == 0)
         o.verb = FILE_REMOVE_ALL;
-    (void)begin(c, &o, on_removed);
+    (void)raw_begin(c, &o, on_removed);
 }

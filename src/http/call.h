@@ -58,6 +58,8 @@ void http_stream_begin(struct http_call *c, int status, const char *type);
  * wait for the drain callback. */
 size_t http_stream_write(struct http_call *c, const void *p, size_t n);
 void http_stream_end(struct http_call *c);
+/* It cannot be completed: the connection ends without the last chunk, so that the client knows. */
+void http_stream_abort(struct http_call *c);
 enum { HTTP_STREAM_HIGH = 64 * 1024 };
 
 /*

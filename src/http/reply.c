@@ -370,6 +370,19 @@ void http_stream_end(struct http_call *c)
     finish(c);
 }
 
+void http_stream_abort(struct http_call *c)
+{
+    if (!c->streaming || c->answered)
+        return;
+    if (!c->conn) {
+        call_orphan_free(c);
+        return;
+    }
+    c->answered = true;
+    c->conn->broken = true;
+    conn_kick(c->conn);
+}
+
 void call_put_last_chunk(struct http_call *c)
 {
     struct evbuffer *out = conn_out(c->conn);

@@ -86,9 +86,9 @@ const struct route routes[] = {
     {"DELETE", "/v1/sandboxes/*",    api_sandbox_delete, ROUTE_AUTH, "sandboxes",
      "end a sandbox and everything in it", NULL},
     {"GET",    "/v1/sandboxes/*/files/**", api_raw_get,    ROUTE_AUTH | ROUTE_HEAD, "sandboxes",
-     "a file of a sandbox, or a range of it", NULL},
+     "a file of a sandbox, or a range of it; with ?archive=tar a directory", NULL},
     {"PUT",    "/v1/sandboxes/*/files/**", api_raw_put,    ROUTE_AUTH | ROUTE_BODY_STREAM, "sandboxes",
-     "write a file of a sandbox, of any size", any_size},
+     "write a file of a sandbox, of any size; with ?archive=tar a directory", any_size},
     {"DELETE", "/v1/sandboxes/*/files/**", api_raw_delete, ROUTE_AUTH, "sandboxes",
      "remove a file, or with ?recursive=true a tree", NULL},
 };

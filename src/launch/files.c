@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "launch/archive.h"
 #include "launch/remove.h"
 #include "launch/tree.h"
 #include "launch/watch.h"
@@ -214,10 +215,15 @@ static int make_directories(const char *path, bool last, char failed[PATH_MAX])
     return r;
 }
 
+int files_make_directories(const char *path, char failed[PATH_MAX])
+{
+    return is_directory(path) ? 0 : make_directories(path, true, failed);
+}
+
 static void verb_mkdir(const struct request *r)
 {
     char failed[PATH_MAX];
-    int e = is_directory(r->path) ? 0 : make_directories(r->path, true, failed);
+    int e = files_make_directories(r->path, failed);
 
     worker_done(r->sock, -e, WORKER_OP_MKDIR, e ? failed : NULL);
 }
@@ -341,6 +347,16 @@ static void verb_usage(const struct request *r)
     worker_say(r->sock, &m, NULL, 0, -1);
 }
 
+static void verb_unpack(const struct request *r)
+{
+    archive_unpack(r->sock, r->m, r->path, r->fd);
+}
+
+static void verb_pack(const struct request *r)
+{
+    archive_pack(r->sock, r->m, r->path, r->fd);
+}
+
 static const struct {
     uint32_t verb;
     void (*serve)(const struct request *r);
@@ -353,6 +369,8 @@ static const struct {
     {WORKER_LIST,       verb_list      },
     {WORKER_STAT,       verb_stat      },
     {WORKER_CONNECT,    verb_connect   },
+    {WORKER_UNPACK,     verb_unpack    },
+    {WORKER_PACK,       verb_pack      },
     {WORKER_USAGE,      verb_usage     },
 };
 

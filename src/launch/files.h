@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -19,3 +20,6 @@
 /* Carries out one request: `bytes` are the path (m->name_n bytes) and what follows it, with a NUL
  * behind them. False: no such verb. The descriptor (or -1) stays the caller's. */
 bool files_serve(int sock, const struct init_msg *m, char *bytes, size_t n, int fd);
+
+/* A directory and its parents, unless they are there. 0, or -errno and the path it failed at. */
+int files_make_directories(const char *path, char failed[PATH_MAX]);

@@ -110,6 +110,9 @@ enum worker_verb {
     WORKER_LIST,       /* NAMES messages */
     WORKER_STAT,       /* `size`, `mode`, times */
     WORKER_CONNECT,    /* to port `arg` of the loopback; fd with DONE */
+    WORKER_UNPACK,     /* a tar archive from the fd into the directory `name`; limits: `size` bytes,
+                          `arg` entries, `token` levels */
+    WORKER_PACK,       /* the directory `name` as such an archive into the fd; limits as before */
     WORKER_USAGE,      /* `pid`: processes; `size`: bytes of memory; `io_write`: bytes on disk */
 
     /* worker to daemon */
@@ -119,7 +122,9 @@ enum worker_verb {
     WORKER_BYTES,        /* READ of what is no ordinary file: some bytes */
     WORKER_DONE,         /* `arg`: errno or 0; on failure `status` is an enum worker_op and `name`
                             the path it failed at; READ: fd of an ordinary file; RUN: nothing of
-                            it is left, and `token` not 0: this is EXITED with status `size`, too */
+                            it is left, and `token` not 0: this is EXITED with status `size`, too;
+                            UNPACK, PACK: `io_read` entries, `size` bytes of files or of archive;
+                            on failure `token` is an enum tar_fault, found at byte `size` */
 };
 
 enum { WORKER_RUN_IN = 1, WORKER_RUN_JOB = 2 };
@@ -138,6 +143,9 @@ enum worker_op {
     WORKER_OP_CONNECT,
     WORKER_OP_DIRECTORY, /* RUN: the working directory */
     WORKER_OP_START,     /* RUN: everything else */
+    WORKER_OP_LINK,
+    WORKER_OP_PACK,
+    WORKER_OP_UNPACK,
     WORKER_OP_COUNT,
 };
 

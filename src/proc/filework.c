@@ -14,7 +14,8 @@
 
 enum {
     PIPE_SIZE = 1 << 20,
-    TREE_TIMES = 20, /* removing a tree may take so many times as long as another answer */
+    TURN_MAX = 512 * 1024, /* of an archive, before others get their turn */
+    TREE_TIMES = 20,       /* removing a tree may take so many times as long as another answer */
 };
 #define PENDING_MAX ((size_t)1 << 30) /* of content handed over at once */
 
@@ -28,12 +29,18 @@ struct filework {
     size_t bytes_max;
     bool too_large;
     struct buf bytes; /* READ, LIST: what came */
-    /* WRITE */
+    /* WRITE, UNPACK, PACK */
     int pipe; /* owned; -1: closed */
+    struct event ready, late;
+    /* WRITE, UNPACK */
     struct buf pending;
     size_t pending_at;
     bool ending;
-    struct event writable, late;
+    /* PACK */
+    filework_data_fn *data;
+    bool paused, through;   /* through: the worker is, and everything it wrote is in the pipe */
+    uint64_t got, expected; /* bytes of the archive */
+    uint64_t entries;
 };
 
 static const uint32_t verbs[] = {
@@ -45,6 +52,8 @@ static const uint32_t verbs[] = {
     [FILE_LIST] = WORKER_LIST,
     [FILE_STAT] = WORKER_STAT,
     [FILE_CONNECT] = WORKER_CONNECT,
+    [FILE_UNPACK] = WORKER_UNPACK,
+    [FILE_PACK] = WORKER_PACK,
     [FILE_USAGE] = WORKER_USAGE,
 };
 _Static_assert(ARRAY_LEN(verbs) == FILE_VERB_COUNT, "every verb has its message");
@@ -55,7 +64,8 @@ static const char *const ops[] = {
     [WORKER_OP_REMOVE] = "remove",   [WORKER_OP_REMOVE_ALL] = "RemoveAll",
     [WORKER_OP_UNLINK] = "unlinkat", [WORKER_OP_STAT] = "stat",
     [WORKER_OP_CONNECT] = "connect", [WORKER_OP_DIRECTORY] = "chdir",
-    [WORKER_OP_START] = "exec",
+    [WORKER_OP_START] = "exec",      [WORKER_OP_LINK] = "link",
+    [WORKER_OP_PACK] = "pack",       [WORKER_OP_UNPACK] = "unpack",
 };
 _Static_assert(ARRAY_LEN(ops) == WORKER_OP_COUNT, "every operation has a name");
 
@@ -80,7 +90,7 @@ static void pipe_close(struct filework *w)
 {
     if (w->pipe < 0)
         return;
-    (void)event_del(&w->writable);
+    (void)event_del(&w->ready);
     (void)close(take_fd(&w->pipe));
     buf_done(&w->pending);
     if (w->worker && w->ending)
@@ -105,6 +115,13 @@ static size_t pipe_write(struct filework *w, const char *p, size_t n)
     return at;
 }
 
+/* The worker has to take some before its time is up. */
+static void wait_ready(struct filework *w)
+{
+    (void)event_add(&w->ready, NULL);
+    arm(w, 1);
+}
+
 static void on_writable(evutil_socket_t fd, short what, void *user)
 {
     struct filework *w = user;
@@ -112,9 +129,10 @@ static void on_writable(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     w->pending_at += pipe_write(w, w->pending.p + w->pending_at, w->pending.n - w->pending_at);
     if (w->pending_at < w->pending.n) {
-        (void)event_add(&w->writable, NULL);
+        wait_ready(w);
         return;
     }
+    (void)event_del(&w->late);
     buf_done(&w->pending);
     w->pending_at = 0;
     if (w->ending)
@@ -131,7 +149,7 @@ bool filework_feed(struct filework *w, const char *p, size_t n)
         return true;
     (void)buf_put(&w->pending, p + took, n - took);
     if (w->pipe >= 0)
-        (void)event_add(&w->writable, NULL);
+        wait_ready(w);
     return false;
 }
 
@@ -142,7 +160,7 @@ bool filework_feed_take(struct filework *w, struct buf *b)
     w->pending_at = pipe_write(w, w->pending.p, w->pending.n);
     if (w->pending_at == w->pending.n)
         return true;
-    (void)event_add(&w->writable, NULL);
+    wait_ready(w);
     return false;
 }
 
@@ -156,6 +174,77 @@ void filework_feed_end(struct filework *w)
 void filework_on_drain(struct filework *w, filework_drain_fn *fn)
 {
     w->drain = fn;
+}
+
+/* ---- an archive on its way out ---- */
+
+/* Both the worker's answer and the archive are here: the work is freed. */
+static void finish_pack(struct filework *w)
+{
+    struct file_result r = {
+        .sys = w->got == w->expected ? 0 : EPROTO,
+        .op = ops[WORKER_OP_PACK],
+        .path = "",
+        .fd = -1,
+        .size = w->got,
+        .entries = w->entries,
+        .bytes = &w->bytes,
+    };
+
+    w->done(w->user, &r);
+    filework_free(w);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *user)
+{
+    struct filework *w = user;
+    char *room = crew_scratch(w->crew);
+    ssize_t n = 1;
+
+    (void)what;
+    for (size_t turn = 0; turn < TURN_MAX && !w->paused && n > 0;) {
+        n = read(fd, room, CREW_SCRATCH);
+        if (n <= 0)
+            break;
+        turn += (size_t)n;
+        w->got += (uint64_t)n;
+        w->paused = !w->data(w->user, room, (size_t)n);
+    }
+    if (w->paused || n == 0)
+        (void)event_del(&w->ready);
+    if (w->through && (n <= 0 || w->got >= w->expected))
+        finish_pack(w);
+    else if (w->paused)
+        (void)event_del(&w->late);
+    else if (w->worker)
+        arm(w, 1);
+}
+
+void filework_on_data(struct filework *w, filework_data_fn *fn)
+{
+    w->data = fn;
+    (void)event_add(&w->ready, NULL);
+}
+
+void filework_resume(struct filework *w)
+{
+    if (!w->paused)
+        return;
+    w->paused = false;
+    (void)event_add(&w->ready, NULL);
+    if (w->worker)
+        arm(w, 1);
+}
+
+/* True: the end of the archive is still to be read. */
+static bool pack_goes_on(struct filework *w, const struct file_result *r)
+{
+    if (w->verb != FILE_PACK || r->sys)
+        return false;
+    w->through = true;
+    w->expected = r->size;
+    w->entries = r->entries;
+    return w->got < w->expected;
 }
 
 /* ---- what the worker says ---- */
@@ -191,6 +280,8 @@ static void fill_result(struct filework *w, const struct init_msg *m, const char
     r->mtime_s = m->mtime_s;
     r->mtime_ns = m->mtime_ns;
     r->inode = (uint64_t)m->cpu_us;
+    r->entries = m->io_read > 0 ? (uint64_t)m->io_read : 0;
+    r->fault = m->arg && (w->verb == FILE_UNPACK || w->verb == FILE_PACK) ? m->token : 0;
     r->processes = m->pid;
     r->memory = r->size;
     r->disk = m->io_write > 0 ? (uint64_t)m->io_write : 0;
@@ -213,6 +304,8 @@ static void on_message(void *user, const struct init_msg *m, const char *bytes, 
     w->worker = NULL;
     if (m)
         fill_result(w, m, bytes, *fd, &r);
+    if (pack_goes_on(w, &r))
+        return;
     w->done(w->user, &r);
     if (m)
         *fd = r.fd;
@@ -221,17 +314,24 @@ static void on_message(void *user, const struct init_msg *m, const char *bytes, 
 
 /* ---- starting ---- */
 
+static bool has_pipe(enum file_verb verb)
+{
+    return verb == FILE_WRITE || verb == FILE_UNPACK || verb == FILE_PACK;
+}
+
 static int open_pipe(struct filework *w, struct crew *c, int *ret_theirs)
 {
+    bool reads = w->verb == FILE_PACK;
     int pair[2];
     int r = fd_pipe(pair);
 
     if (r < 0)
         return r;
-    *ret_theirs = pair[0];
-    w->pipe = pair[1];
+    *ret_theirs = pair[reads];
+    w->pipe = pair[!reads];
     (void)fcntl(w->pipe, F_SETPIPE_SZ, PIPE_SIZE); /* faster; fine without */
-    (void)event_assign(&w->writable, crew_base(c), w->pipe, EV_WRITE, on_writable, w);
+    (void)event_assign(&w->ready, crew_base(c), w->pipe, reads ? EV_READ | EV_PERSIST : EV_WRITE,
+                       reads ? on_readable : on_writable, w);
     return fd_nonblock(w->pipe, true);
 }
 
@@ -240,9 +340,12 @@ static int send_order(struct filework *w, struct crew *c, const struct file_orde
     struct init_msg m = {
         .verb = verbs[o->verb], .name_n = (uint32_t)o->path.n, .size = (int64_t)o->bytes_max};
     cleanup_close int theirs = -1;
-    int fd, r = o->verb == FILE_WRITE ? open_pipe(w, c, &theirs) : 0;
+    int fd, r = has_pipe(o->verb) ? open_pipe(w, c, &theirs) : 0;
 
-    m.arg = o->verb == FILE_CONNECT ? o->port : o->parents;
+    m.arg = o->verb == FILE_CONNECT ? o->port
+            : o->entries_max        ? (int64_t)o->entries_max
+                                    : o->parents;
+    m.token = o->depth_max;
     if (r < 0)
         return err_sys(e, r, "pipe for the content of a file");
     if (crew_take(c, on_message, w, &w->worker, e) < 0)
@@ -250,7 +353,7 @@ static int send_order(struct filework *w, struct crew *c, const struct file_orde
     fd = take_fd(&theirs);
     r = worker_send(w->worker, &m, o->path.p, o->path.n, &fd, fd >= 0 ? 1 : 0);
     (void)evtimer_assign(&w->late, crew_base(c), on_late, w);
-    if (o->verb != FILE_WRITE) /* that one waits for its content */
+    if (o->verb != FILE_WRITE && o->verb != FILE_UNPACK) /* those wait for their content */
         arm(w, o->verb == FILE_REMOVE_ALL ? TREE_TIMES : 1);
     return r < 0 ? err_sys(e, r, "send a request to a worker") : 0;
 }

@@ -26,16 +26,20 @@ enum file_verb {
     FILE_LIST,       /* names, each with its NUL, in `bytes` */
     FILE_STAT,
     FILE_CONNECT, /* to a port of the loopback: fd */
+    FILE_UNPACK,  /* a tar archive into a directory; the archive comes like content */
+    FILE_PACK,    /* a directory as a tar archive: filework_on_data() */
     FILE_USAGE,
     FILE_VERB_COUNT,
 };
 
 struct file_order {
     enum file_verb verb;
-    struct bytes path; /* must not contain NUL */
-    size_t bytes_max;  /* READ, LIST: more than that is EFBIG */
-    uint16_t port;     /* CONNECT */
-    bool parents;      /* WRITE: make them */
+    struct bytes path;    /* must not contain NUL */
+    size_t bytes_max;     /* READ, LIST: more than that is EFBIG; UNPACK, PACK: of the archive */
+    uint16_t port;        /* CONNECT */
+    bool parents;         /* WRITE: make them */
+    uint64_t entries_max; /* UNPACK, PACK */
+    uint32_t depth_max;
 };
 
 /* What came of it. Borrowed for the length of the callback, except what is taken. */
@@ -50,6 +54,8 @@ struct file_result {
     int64_t mtime_s, mtime_ns;
     uint64_t inode;
     struct buf *bytes; /* may be emptied by buf_take() */
+    uint64_t entries;  /* UNPACK, PACK; `size`: bytes of files, or of the archive */
+    unsigned fault;    /* the same: an enum tar_fault, found at byte `size`; 0: none */
     int processes;     /* USAGE */
     uint64_t memory, disk;
 };
@@ -59,13 +65,18 @@ typedef void filework_fn(void *user, struct file_result *r);
 /* What was fed has been taken: more is welcome. */
 typedef void filework_drain_fn(void *user);
 
+/* PACK: some of the archive, from the loop. False: wait for filework_resume(). */
+typedef bool filework_data_fn(void *user, const char *p, size_t n);
+
 must_check int filework_start(struct crew *c, const struct file_order *o, filework_fn *done,
                               void *user, struct filework **ret, struct err *e);
-/* WRITE: false when the content comes faster than it is written: wait for drain. */
+/* WRITE, UNPACK: false when the content comes faster than it is written: wait for drain. */
 bool filework_feed(struct filework *w, const char *p, size_t n);
 /* The same for a buffer that is handed over. */
 bool filework_feed_take(struct filework *w, struct buf *b);
 void filework_feed_end(struct filework *w);
 void filework_on_drain(struct filework *w, filework_drain_fn *fn);
+void filework_on_data(struct filework *w, filework_data_fn *fn);
+void filework_resume(struct filework *w);
 /* The outcome is not wanted any more; a write ends where it is. NULL is fine. */
 void filework_free(struct filework *w);
