@@ -11,6 +11,9 @@
 
 enum { HUGE_PAGE = 2 << 20, REGION = 256 << 20 };
 
+/* Of CPython's allocator for small objects (Objects/obmalloc.c of 3.10 and later). */
+enum { POOL = 16 << 10, POOL_HEAD = 48, SMALL_STEP = 16, SMALL_MAX = 512, BLOCKS_MAX = 1 << 20 };
+
 /* Handed to the allocator as its context, so that no global is needed. */
 struct region {
     char *base, *next, *end;
@@ -62,6 +65,23 @@ void heap_prepare(void)
     PyObject_SetArenaAllocator(&a);
 }
 
+/*
+ * Fills the half-used pools. A child that allocates from one would get its own
+ * copy of everything that lies there; from a new one it gets an empty page.
+ */
+static void plug_pools(void)
+{
+    for (size_t n = SMALL_STEP; n <= SMALL_MAX; n += SMALL_STEP)
+        for (size_t i = 0; i < BLOCKS_MAX; i++) {
+            char *p = PyObject_Malloc(n); /* not lost: they are the plug */
+
+            if (p && (uintptr_t)p % POOL > POOL_HEAD)
+                continue;
+            PyObject_Free(p); /* the first of a new pool */
+            break;
+        }
+}
+
 void heap_settle(void)
 {
     PyObjectArenaAllocator a;
@@ -72,6 +92,7 @@ void heap_settle(void)
     r = a.ctx;
     if (a.alloc != arena_alloc)
         return;
+    plug_pools();
     from = (char *)(((uintptr_t)r->next + HUGE_PAGE - 1) & ~((uintptr_t)HUGE_PAGE - 1));
     if (from < r->end)
         (void)madvise(from, (size_t)(r->end - from), MADV_NOHUGEPAGE);

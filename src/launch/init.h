@@ -32,8 +32,9 @@ struct init {
     int ctl;                      /* owned */
     int tree;                     /* owned: what to scan instead of /workspace; -1: that */
     bool persistent;              /* no first process; lives until the socket closes */
-    uint64_t memory_max;          /* watched by init itself; 0: a control group does */
-    const cpu_set_t *cpus;        /* borrowed: what processes may run on; init stays where it is */
+    bool accounted;        /* control groups know what was used, whether or not it was reaped */
+    uint64_t memory_max;   /* watched by init itself; 0: a control group does */
+    const cpu_set_t *cpus; /* borrowed: what processes may run on; init stays where it is */
 };
 
 static inline pid_t init_fork(const struct init_host *host)

@@ -124,6 +124,7 @@ __attribute__((noreturn)) static void become_sandbox(struct state *s, const stru
         .tree = m->dirs[0] ? INIT_FD_END : -1,
         .persistent = (m->flags & LAUNCH_PERSISTENT) != 0,
         .cpus = &s->cpus,
+        .accounted = !(m->flags & LAUNCH_WATCH_MEMORY),
         .memory_max = m->flags & LAUNCH_WATCH_MEMORY ? m->memory_max : 0,
     });
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -69,20 +70,23 @@ enum init_verb {
 
     /* init to daemon */
     INIT_READY = 32, /* locked and waiting; persistent: `arg` says what can be written, overlay.h */
-    INIT_EXITED,     /* the program ended with `status`, and everything else is dead, too */
-    INIT_ENTRY,      /* one regular file: `name`, `size`, times; fd: open for reading */
-    INIT_SCANNED,    /* end of the list; `arg`: how many were left out */
-    INIT_FAILED,     /* `arg` is an errno, `name` says what */
+    INIT_EXITED,  /* the program ended with `status`, and everything else is dead, too; `size` not
+                     0: it said so itself, was the only process ever, and is being taken down:
+                     the ends of its pipes may come later than this */
+    INIT_ENTRY,   /* one regular file: `name`, `size`, times; fd: open for reading */
+    INIT_SCANNED, /* end of the list; `arg`: how many were left out */
+    INIT_FAILED,  /* `arg` is an errno, `name` says what */
 };
 
 enum { INIT_FDS_SPAWN = 4, INIT_NAME_MAX = 4096 }; /* job, in, out, err */
+enum { INIT_SIGNAL_DONE = SIGUSR1 }; /* first process to init, queued with the exit code: "done" */
 
 struct init_msg {
     uint32_t verb;
     uint32_t token;
     int32_t status, pid;
     int64_t arg;
-    int64_t cpu_us, maxrss, io_read, io_write; /* EXITED: what was reaped so far */
+    int64_t cpu_us, maxrss, io_read, io_write; /* EXITED: what was reaped so far; -1: unknown */
     int64_t oom;                               /* EXITED: killed by init's own memory watch */
     int64_t size, mtime_s, mtime_ns;           /* ENTRY */
     uint32_t mode, name_n;

@@ -22,6 +22,7 @@
 #include "launch/heap.h"
 #include "launch/keeper.h"
 #include "launch/runner.h"
+#include "launch/text.h"
 #include "launch/zygote.h"
 
 extern const char wrap_python[];
@@ -29,7 +30,7 @@ extern const char wrap_call_python[];
 extern const char zygote_python_warm[];
 
 struct warmed {
-    PyObject *run, *finish, *before, *rehearse;
+    PyObject *run, *finish, *before, *wake, *rehearse;
 };
 
 static int report(const char *what)
@@ -85,10 +86,11 @@ static int warm(struct warmed *w)
     w->run = PyObject_GetAttrString(wrapper, "run");
     w->finish = PyObject_GetAttrString(wrapper, "finish");
     w->before = PyObject_GetAttrString(warmer, "before");
+    w->wake = PyObject_GetAttrString(warmer, "wake");
     w->rehearse = PyObject_GetAttrString(warmer, "rehearse");
     (void)PyDict_DelItemString(PyImport_GetModuleDict(),
                                "_sandbox_warm"); /* not the program's to see */
-    if (!w->run || !w->finish || !w->before || !w->rehearse)
+    if (!w->run || !w->finish || !w->before || !w->wake || !w->rehearse)
         return report("wrapper's functions");
     return 0;
 }
@@ -124,7 +126,9 @@ __attribute__((noreturn)) static void run_job(void *user)
     long status = 1;
     int r;
 
-    PyOS_AfterFork_Child();
+    ignored = PyObject_CallNoArgs(w->wake);
+    if (!ignored)
+        PyErr_Print();
     if (!job_is_waiting()) { /* else it would only delay it */
         ignored = PyObject_CallNoArgs(w->rehearse);
         if (!ignored)
@@ -146,7 +150,7 @@ __attribute__((noreturn)) static void run_job(void *user)
     if (!ignored)
         PyErr_Print();
     (void)fflush(NULL);
-    _exit((int)status & 255);
+    runner_leave((int)status & 255);
 }
 
 /* Nothing of the daemon's terminal may decide how Python buffers. */
@@ -177,6 +181,7 @@ int main(void)
     if (start_interpreter() < 0 || warm(&w) < 0)
         return EXIT_FAILURE;
     heap_settle();
+    text_settle();
     zygote_serve(&filters, &host, &k);
     keeper_run(&k);
 }

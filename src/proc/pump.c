@@ -127,7 +127,7 @@ static ssize_t discard(int fd, const struct pump_scratch *s)
     return splice(fd, NULL, s->null, NULL, PUMP_DISCARD, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
 }
 
-void capture_read(struct capture *c, struct pump_scratch *s)
+bool capture_read(struct capture *c, struct pump_scratch *s)
 {
     size_t turn = 0;
 
@@ -137,13 +137,14 @@ void capture_read(struct capture *c, struct pump_scratch *s)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN)
-            return;
+            return false;
         if (n <= 0) {
             capture_close(c);
-            return;
+            return false;
         }
         if (!*c->truncated)
             capture_take(c, s->bytes, (size_t)n);
         turn += (size_t)n;
     }
+    return true;
 }

@@ -52,7 +52,7 @@ struct capture {
 /* fn is called on the loop whenever there is something to read; it calls capture_read(). */
 void capture_start(struct capture *c, struct event_base *base, event_callback_fn fn, void *user);
 /* Reads until the pipe is empty, its end (closed then) or the turn is over. */
-void capture_read(struct capture *c, struct pump_scratch *s);
+bool capture_read(struct capture *c, struct pump_scratch *s);
 void capture_done(struct capture *c);
 
 static inline bool capture_is_open(const struct capture *c)

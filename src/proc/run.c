@@ -9,7 +9,8 @@
  *
  * Killing is a request, exiting is a fact: a timeout records its reason, asks init to kill, after
  * KILL_MS the jail, and waits for the exit. Nothing outside init is alive after EXITED, so the
- * pipes end; a timer bounds our trust in that.
+ * pipes end; a timer bounds our trust in that. A program that said itself that it is done has
+ * written everything: then what is in the pipes now is all.
  *
  * Callbacks of the loop change the state and then call settle(), whose last act may be the done
  * callback, after which the run may be gone. Nothing touches it afterwards.
@@ -63,6 +64,7 @@ struct run {
     int kills;                   /* how far the escalation went */
     bool ready;                  /* init is known to be there */
     bool scan;                   /* there is something to look at */
+    bool early;                  /* EXITED came before the ends of the pipes */
     bool scan_all;               /* of the plan */
     bool paused;
     bool words_awaited;
@@ -180,6 +182,7 @@ static void on_exited(struct run *r, const struct init_msg *m)
             WIFSIGNALED(m->status) ? 128 + WTERMSIG(m->status) : WEXITSTATUS(m->status);
     r->scan = m->arg != 0 && r->events.file && (r->scan_all || reason_is_ordinary(res->reason));
     res->scanned = m->arg == 0;
+    r->early = m->size != 0;
     enter_draining(r);
 }
 
@@ -347,8 +350,8 @@ static void job_close(struct run *r)
     (void)close(take_fd(&r->sandbox.job));
 }
 
-/* Reads until the stream is empty, its end, or the turn is over. */
-static void job_read(struct run *r)
+/* Reads until the stream is empty, its end, or the turn is over: then it returns true. */
+static bool job_read(struct run *r)
 {
     struct pump_scratch *s = &r->engine->scratch;
     size_t turn = 0;
@@ -359,16 +362,17 @@ static void job_read(struct run *r)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN)
-            return;
+            return false;
         if (n <= 0) {
             job_close(r);
-            return;
+            return false;
         }
         turn += (size_t)n;
         if (!r->frames.broken &&
             frame_reader_feed(&r->frames, s->bytes, (size_t)n, on_frame, r) < 0)
             continue; /* it stays broken; the rest is only drained */
     }
+    return true;
 }
 
 static void job_on_readable(evutil_socket_t fd, short what, void *user)
@@ -376,7 +380,7 @@ static void job_on_readable(evutil_socket_t fd, short what, void *user)
     struct run *r = user;
 
     (void)fd, (void)what;
-    job_read(r);
+    (void)job_read(r);
     settle(r);
 }
 
@@ -387,7 +391,7 @@ static void out_on_readable(evutil_socket_t fd, short what, void *user)
     struct run *r = user;
 
     (void)fd, (void)what;
-    capture_read(&r->out, &r->engine->scratch);
+    (void)capture_read(&r->out, &r->engine->scratch);
     settle(r);
 }
 
@@ -396,7 +400,7 @@ static void err_on_readable(evutil_socket_t fd, short what, void *user)
     struct run *r = user;
 
     (void)fd, (void)what;
-    capture_read(&r->err, &r->engine->scratch);
+    (void)capture_read(&r->err, &r->engine->scratch);
     settle(r);
 }
 
@@ -461,15 +465,15 @@ static bool streams_open(const struct run *r)
     return capture_is_open(&r->out) || capture_is_open(&r->err) || r->sandbox.job >= 0;
 }
 
-/* Everything inside is dead: what is left in the pipes is all there will ever be. */
-static void drain(struct run *r)
+/* Everything inside is dead: what is left in the pipes is all there will ever be. True: there is
+ * more than one turn takes. */
+static bool drain(struct run *r)
 {
-    if (capture_is_open(&r->out))
-        capture_read(&r->out, &r->engine->scratch);
-    if (capture_is_open(&r->err))
-        capture_read(&r->err, &r->engine->scratch);
-    if (r->sandbox.job >= 0)
-        job_read(r);
+    bool more = capture_is_open(&r->out) && capture_read(&r->out, &r->engine->scratch);
+
+    more |= capture_is_open(&r->err) && capture_read(&r->err, &r->engine->scratch);
+    more |= r->sandbox.job >= 0 && job_read(r);
+    return more;
 }
 
 static void enter_scanning(struct run *r)
@@ -521,8 +525,9 @@ static bool words_known(struct run *r)
 static void settle(struct run *r)
 {
     if (r->state == RUN_DRAINING) {
-        drain(r);
-        if (!streams_open(r) && !r->words_awaited)
+        bool more = drain(r);
+
+        if (((r->early && !more) || !streams_open(r)) && !r->words_awaited)
             enter_scanning(r);
     }
     if (r->state != RUN_DONE)

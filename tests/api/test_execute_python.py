@@ -352,3 +352,57 @@ def test_python_is_at_least_3_11(daemon):
     assert daemon.returned("import sys\ndef handler(e): return list(sys.version_info[:2])") >= [3, 11]
 
 
+
+
+# ---- the end ----
+
+
+def test_everything_printed_before_the_end_arrives(daemon):
+    """The answer does not wait for the process to be gone, but for all it wrote."""
+    result = daemon.execute("""
+import fcntl, os
+def handler(event):
+    fcntl.fcntl(1, 1031, 1 << 20)  # F_SETPIPE_SZ
+    n = 0
+    while n < 900_000:
+        n += os.write(1, b"x" * (900_000 - n))
+    return "y" * 300_000
+""")
+    assert result["status"] == "success" and len(result["stdout"]) == 900_000
+    assert len(result["return_value"]) == 300_000
+
+
+SAY_DONE = """
+import ctypes, os, signal, struct, sys, time
+def say_done(code):
+    info = struct.pack("=iiiiiiq", signal.SIGUSR1, 0, -1, 0, os.getpid(), os.getuid(), code) + bytes(96)
+    return ctypes.CDLL(None).syscall(129, 1, signal.SIGUSR1, info[:128])
+"""
+
+
+def test_a_program_that_says_it_is_done_is_taken_at_its_word(daemon):
+    result = daemon.execute(SAY_DONE + """
+open("left", "w").close()
+print("before", flush=True)
+def handler(event):
+    assert say_done(7) == 0
+    while True:
+        pass
+""", timeout=60)
+    assert result["exit_code"] == 7 and result["status"] == "failed", result
+    assert result["stdout"] == "before\n" and result["artifacts"] == ["left"]
+
+
+def test_only_the_first_process_may_say_that_it_is_done(daemon):
+    result = daemon.execute(SAY_DONE + """
+def handler(event):
+    pid = os.fork()
+    if pid == 0:
+        say_done(7)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    time.sleep(0.05)
+    say_done(9)  # not alone any more: it is waited for
+    return "the end"
+""")
+    assert result["status"] == "success" and result["return_value"] == "the end", result

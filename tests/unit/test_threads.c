@@ -2,6 +2,7 @@
 /* Helper threads come back in copies of a process. One architecture only. */
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -18,6 +19,7 @@ struct helper {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int question, answer;
+    bool there;
 };
 
 static void *help(void *user)
@@ -25,6 +27,7 @@ static void *help(void *user)
     struct helper *h = user;
 
     (void)pthread_mutex_lock(&h->lock);
+    h->there = true;
     while (h->question == 0)
         (void)pthread_cond_wait(&h->changed, &h->lock);
     h->answer = h->question * 2;
@@ -41,6 +44,17 @@ static bool ask(struct helper *h, int question)
     (void)pthread_cond_signal(&h->changed);
     (void)pthread_mutex_unlock(&h->lock);
     return pthread_join(h->thread, &result) == 0 && result == h && h->answer == question * 2;
+}
+
+/* A thread that is still being born blocks all signals: it would be taken for one that wants none.
+ */
+static void wait_until_it_waits(struct helper *h)
+{
+    for (bool there = false; !there; (void)sched_yield()) {
+        (void)pthread_mutex_lock(&h->lock);
+        there = h->there;
+        (void)pthread_mutex_unlock(&h->lock);
+    }
 }
 
 /* Old threads answer and end as threads do, and new ones do not get in their way. */
@@ -71,6 +85,7 @@ static void test_threads_answer_in_every_copy(void **state)
         helpers[i].lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
         helpers[i].changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
         assert_int_equal(pthread_create(&helpers[i].thread, NULL, help, &helpers[i]), 0);
+        wait_until_it_waits(&helpers[i]);
     }
     assert_int_equal(threads_park(t, &e), 0);
     assert_int_equal(t->n, HELPERS);

@@ -27,7 +27,7 @@ DEPTH_MAX = 512
 PROGRESS_MAX = 64 * 1024
 MESSAGE_MAX = 16 * 1024
 STACK_MAX = 64 * 1024
-READ_SIZE = 256 * 1024
+READ_SIZE = 16 * 1024  # more at once only when more was announced: memory never touched is cheaper
 VARARGS = 0x04
 FILES = (TextIOWrapper, BufferedWriter, BufferedRandom)
 CONTEXT_NAMES = ("context", "ctx", "_context", "_ctx", "_")
@@ -576,12 +576,20 @@ def finish(before):
     cheap. The caller flushes stdio of C and leaves with _exit()."""
     try:
         threading = sys.modules.get("threading")
-        if threading is not None:
+        if threading is not None and (len(threading._active) > 1 or threading._shutdown_locks):
             threading._shutdown()
     except BaseException as e:
         say(describe(e, "", ""))
     try:
         run_exitfuncs()
+    except BaseException:
+        pass
+    let_go(before)
+
+
+def let_go(before):
+    """The end of finish(); may be done more than once."""
+    try:
         flush_files()
         # New ones are at the end. Looking at all would copy a page for nearly every name.
         names = ["__main__"]

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/text.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+
+enum { HUGE_PAGE = 2 << 20, WORTH_IT = HUGE_PAGE / 2, SEGMENTS_MAX = 16 };
+
+struct segment {
+    uintptr_t begin, end; /* as the kernel mapped it, in pages of any size */
+    int prot;
+};
+
+struct segments {
+    struct segment of[SEGMENTS_MAX];
+    size_t n;
+};
+
+static uintptr_t round_up(uintptr_t at, uintptr_t to)
+{
+    return (at + to - 1) & ~(to - 1);
+}
+
+/* Of the program itself, which comes first. */
+static int collect(struct dl_phdr_info *info, size_t size, void *user)
+{
+    struct segments *s = user;
+
+    (void)size;
+    for (size_t i = 0; i < info->dlpi_phnum && s->n < SEGMENTS_MAX; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        uintptr_t at = info->dlpi_addr + p->p_vaddr;
+
+        if (p->p_type == PT_LOAD)
+            s->of[s->n++] = (struct segment){
+                .begin = at & ~(uintptr_t)4095,
+                .end = round_up(at + p->p_memsz, 4096),
+                .prot = (p->p_flags & PF_R ? PROT_READ : 0) | (p->p_flags & PF_W ? PROT_WRITE : 0) |
+                        (p->p_flags & PF_X ? PROT_EXEC : 0),
+            };
+    }
+    return 1;
+}
+
+/* Alone on its huge pages, large enough, and never written to? */
+static bool can_move(const struct segments *s, size_t i)
+{
+    const struct segment *g = &s->of[i];
+    uintptr_t end = round_up(g->end, HUGE_PAGE);
+
+    return !(g->prot & PROT_WRITE) && g->begin % HUGE_PAGE == 0 && g->end - g->begin >= WORTH_IT &&
+           (i + 1 == s->n || s->of[i + 1].begin >= end);
+}
+
+static void move(const struct segment *g)
+{
+    size_t n = round_up(g->end - g->begin, HUGE_PAGE);
+    char *raw =
+        mmap(NULL, n + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *copy;
+
+    if (raw == MAP_FAILED)
+        return;
+    copy = (char *)round_up((uintptr_t)raw, HUGE_PAGE);
+    (void)madvise(copy, n, MADV_HUGEPAGE);
+    memcpy(copy, (const void *)g->begin, g->end - g->begin);
+    if (mprotect(copy, n, g->prot) < 0 ||
+        mremap(copy, n, n, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)g->begin) == MAP_FAILED)
+        (void)munmap(copy, n);
+    if (copy > raw)
+        (void)munmap(raw, (size_t)(copy - raw));
+    if (copy < raw + HUGE_PAGE)
+        (void)munmap(copy + n, (size_t)(raw + HUGE_PAGE - copy));
+}
+
+void text_settle(void)
+{
+    struct segments s = {0};
+
+    (void)dl_iterate_phdr(collect, &s);
+    for (size_t i = 0; i < s.n; i++)
+        if (can_move(&s, i))
+            move(&s.of[i]);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The code of a program that forks a lot, on huge pages.
+ *
+ * A fork does not copy the page tables of files: every child of a zygote would
+ * fault its interpreter's code in again, and pay for each of those pages once
+ * more when it ends. Code in anonymous huge pages is there at once, for the price of
+ * a few entries. The linker has to leave room for it (-z max-page-size).
+ */
+#pragma once
+
+/* Moves the program's own code and constants. What cannot be moved stays where it is. */
+void text_settle(void);
