@@ -93,6 +93,8 @@ static void bind(struct call *c)
  * functions bind by themselves. */
 static bool needs_inspector(const struct call *c)
 {
+    if (!c->request.function.p && flags_of(c) & CALL_DETECTS)
+        return false;
     if (!c->request.function.p || flags_of(c) & CALL_COMPILED)
         return true;
     return !(flags_of(c) & CALL_REFLECTS) && c->source != SIGNATURE_SCHEMA &&

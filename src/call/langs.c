@@ -14,6 +14,8 @@ static const struct call_lang langs[] = {
                   CALL_KEYWORDS | CALL_REFLECTS | CALL_INT64},
     [CALL_C] = {"c", {"clang"}, "c", "user_code.c", CALL_COMPILED},
     [CALL_CPP] = {"cpp", {"c++", "clangpp"}, "cpp", "user_code.cpp", CALL_COMPILED},
+    [CALL_PERL] = {"perl", {"pl", "perl5"}, NULL, "user_code.pl",
+                   CALL_KEYWORDS | CALL_REFLECTS | CALL_INT64 | CALL_DETECTS},
 };
 /* clang-format on */
 _Static_assert(ARRAY_LEN(langs) == CALL_LANG_COUNT, "every language has a row");

@@ -14,6 +14,7 @@ enum call_lang_id {
     CALL_PHP,
     CALL_C,
     CALL_CPP,
+    CALL_PERL,
     CALL_LANG_COUNT,
 };
 
@@ -26,6 +27,8 @@ enum {
     CALL_INT53 = BIT(4),      /* integers beyond 53 bits cannot */
     CALL_SURROGATES = BIT(5), /* lone surrogates can be in a string */
     CALL_SESSIONS = BIT(6),   /* its wrapper can stay and be called again */
+    CALL_DETECTS = BIT(7),    /* its wrapper finds the function when no name is given: there is no
+                                 grammar for the inspector */
 };
 
 enum { CALL_ALIASES_MAX = 3, CALL_WORDS = 7 };
@@ -33,7 +36,7 @@ enum { CALL_ALIASES_MAX = 3, CALL_WORDS = 7 };
 struct call_lang {
     const char *name;
     const char *alias[CALL_ALIASES_MAX];
-    const char *inspect; /* its name for the inspector */
+    const char *inspect; /* its name for the inspector; NULL: it knows none */
     const char *file;    /* what the code is called inside, below the working directory */
     unsigned flags;
 };

@@ -20,6 +20,7 @@ static const struct style styles[CALL_LANG_COUNT] = {
     [CALL_JAVASCRIPT] = {"null", "true", "false", "{", "}", ": ",   "",   true, "bfnrt", true},
     [CALL_RUBY]       = {"nil",  "true", "false", "{", "}", " => ", "#$", true, "bfnrt", false},
     [CALL_PHP]        = {"null", "true", "false", "[", "]", " => ", "$",  false, "fnrt",  false},
+    [CALL_PERL]       = {"undef", "!!1", "!!0",   "{", "}", " => ", "$@", false, "bfnrt", false},
 };
 /* clang-format on */
 

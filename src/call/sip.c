@@ -11,7 +11,7 @@ void sip_payload(const struct sip_call *c, struct buf *out)
 
     jw_object(&w);
     jw_key(&w, "functionName");
-    jw_bytes(&w, c->function.p, c->function.n);
+    jw_bytes(&w, c->function.p ? c->function.p : "", c->function.n);
     jw_key(&w, "args");
     call_args_json(c->args, out);
     w.comma = true;

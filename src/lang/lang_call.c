@@ -35,7 +35,7 @@ struct call_plan {
 
 typedef int job_fn(const struct exec_spec *s, struct call_plan *c, struct err *e);
 
-static job_fn handler_job, ruby_job, php_job, program_job;
+static job_fn handler_job, ruby_job, php_job, perl_job, program_job;
 
 /* clang-format off */
 static const struct {
@@ -54,6 +54,7 @@ static const struct {
     [CALL_PHP] = {"/usr/bin/php", NULL, NULL, NULL, "user_code.php", php_job},
     [CALL_C] = {"/usr/bin/gcc", NULL, NULL, NULL, NULL, program_job},
     [CALL_CPP] = {"/usr/bin/g++", NULL, NULL, NULL, NULL, program_job},
+    [CALL_PERL] = {"/usr/bin/perl", NULL, NULL, NULL, NULL, perl_job},
 };
 /* clang-format on */
 _Static_assert(ARRAY_LEN(rows) == CALL_LANG_COUNT, "every language has a row");
@@ -122,6 +123,16 @@ static int php_job(const struct exec_spec *s, struct call_plan *c, struct err *e
     return 0;
 }
 
+static int perl_job(const struct exec_spec *s, struct call_plan *c, struct err *e)
+{
+    if (plain_job(s, c, e) < 0)
+        return -1;
+    lang_job_arg(c->job, "/usr/bin/perl");
+    lang_job_arg(c->job, "-e");
+    lang_job_arg(c->job, wrap_call_perl);
+    return 0;
+}
+
 static int program_job(const struct exec_spec *s, struct call_plan *c, struct err *e)
 {
     if (plain_job(s, c, e) < 0)
@@ -184,7 +195,7 @@ static int event_build(struct call_plan *p, const struct lang_call *c, size_t ar
                  (size_t)2 * LITERAL_FACTOR * (args_n < CALL_INLINE_MAX ? args_n : 64) + args_n);
     jw_object(&w);
     jw_kv_string(&w, "mode", call_mode_name(c->mode));
-    jw_kv_bytes(&w, "function", c->function.p, c->function.n);
+    jw_kv_bytes(&w, "function", c->function.p ? c->function.p : "", c->function.n);
     jw_kv_int(&w, "resultMax", (int64_t)c->limits.result_max);
     if (!compiled) {
         jw_kv_string(&w, "file", p->file_path);
@@ -194,6 +205,8 @@ static int event_build(struct call_plan *p, const struct lang_call *c, size_t ar
     }
     if (c->body)
         jw_kv_bool(&w, "body", true);
+    if (!c->function.p)
+        jw_kv_bool(&w, "detect", true);
     if (c->options_at >= 0)
         jw_kv_int(&w, "optionsAt", c->options_at);
     if (c->mode == CALL_MODE_FILE)

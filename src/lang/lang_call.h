@@ -15,8 +15,8 @@ struct lang_call {
     const char *id; /* of the call: [A-Za-z0-9._-] */
     enum call_lang_id lang;
     const struct call_request *request; /* borrowed by the plan, with all it points to */
-    struct bytes function;
-    bool body;      /* the code is the body of a function */
+    struct bytes function;              /* p == NULL: the wrapper finds it */
+    bool body;                          /* the code is the body of a function */
     int options_at; /* javascript: where what is left by name goes; -1: behind the others */
     enum call_mode mode;
     const struct call_args *args;

@@ -16,6 +16,7 @@ extern const char wrap_call_javascript[];
 extern const size_t wrap_call_javascript_n;
 extern const char wrap_call_ruby[];
 extern const char wrap_call_php[];
+extern const char wrap_call_perl[];
 extern const char wrap_call_c[];
 extern const size_t wrap_call_c_n;
 extern const char wrap_call_cpp[];
