@@ -23,6 +23,7 @@ module SandboxCall
   SMALL = 64 * 1024
   LISTED = 1000
   WHITE = [32, 9, 10, 13].freeze
+  NUMBER = '0123456789+-.eE'.bytes.freeze
   ESCAPES = { 'b' => "\b", 'f' => "\f", 'n' => "\n", 'r' => "\r", 't' => "\t" }.freeze
   REFUSED = [Errno::EACCES, Errno::EPERM, Errno::EROFS].freeze
 
@@ -70,8 +71,10 @@ module SandboxCall
   end
 
   def decode_number(text, at)
-    digits = text.byteslice(at, text.bytesize - at)[/\A[-+.eE0-9]+/]
-    [digits.match?(/[.eE]/) ? Float(digits) : digits.to_i, at + digits.bytesize]
+    stop = at
+    stop += 1 while NUMBER.include?(text.getbyte(stop))
+    digits = text.byteslice(at, stop - at)
+    [digits.match?(/[.eE]/) ? Float(digits) : digits.to_i, stop]
   end
 
   def decode_string(text, at)
