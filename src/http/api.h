@@ -13,7 +13,7 @@ enum { API_JSON_MAX = 1 << 20 }; /* bodies made by the meta endpoints */
 api_fn api_root, api_health, api_info, api_metrics, api_openapi, api_docs, api_capabilities;
 api_fn api_run, api_run_streaming, api_write_file, api_read_file, api_delete_file, api_make_dir;
 api_fn api_delete_dir, api_list_dir, api_start_process, api_list_processes, api_kill_process;
-api_fn api_process_logs, api_bind_port, api_unbind_port;
+api_fn api_koyeb_health, api_process_logs, api_bind_port, api_unbind_port;
 api_fn api_sandbox_create, api_sandboxes_list, api_sandbox_get, api_sandbox_delete;
 api_fn api_raw_get, api_raw_put, api_raw_delete;
 api_fn api_function_call, api_function_sync, api_inspect;

@@ -80,6 +80,23 @@ void api_health(struct http_call *c)
     http_reply(c, status, API_JSON, &body);
 }
 
+/* As the SDKs of the sandbox family know it, to the byte. */
+void api_koyeb_health(struct http_call *c)
+{
+    static const char ok[] = "{\"status\":\"ok\"}";
+    const struct app *a = http_app(c);
+    struct buf body = BUF_INIT(sizeof ok);
+    unsigned traits;
+    struct err e;
+
+    if (a->stopping || a->jail->ops->probe(a->jail, &traits, &e) < 0) {
+        api_health(c);
+        return;
+    }
+    (void)buf_puts(&body, ok);
+    http_reply(c, 200, "text/plain; charset=utf-8", &body);
+}
+
 /* ---- info, capabilities ---- */
 
 static void write_traits(struct jw *w, const char *key, unsigned traits)

@@ -80,9 +80,12 @@ static const struct refusal *refusal_of(int status)
     return &refusals[i];
 }
 
+/* Also what is not found where the SDKs of that family look. */
 static bool is_koyeb(const struct http_call *c)
 {
-    return c->route && c->route->flags & ROUTE_KOYEB;
+    static const char at[] = "/koyeb-sandbox/";
+
+    return c->route ? c->route->flags & ROUTE_KOYEB : strncmp(c->req.path, at, sizeof at - 1) == 0;
 }
 
 static bool has_no_body(int status)
@@ -117,7 +120,7 @@ static void put_head(struct http_call *c, const char *type, int64_t length)
     conn_decide_keep(c->conn);
     if (!c->conn->keep)
         (void)buf_puts(&b, "Connection: close\r\n");
-    else if (c->minor == 0)
+    else if (c->minor == 0 || (length < 0 && is_koyeb(c))) /* its streams say so */
         (void)buf_puts(&b, "Connection: keep-alive\r\n");
     if (!is_koyeb(c))
         (void)buf_printf(&b, "X-Request-Id: %s\r\n", c->req.id);

@@ -76,6 +76,8 @@ const struct route routes[] = {
      "every function of a piece of code, with signature and JSON Schema; never runs it", functions_body_max},
     SANDBOX_VERBS(""),
     SANDBOX_VERBS("/koyeb-sandbox"),
+    {"GET",    "/koyeb-sandbox/health", api_koyeb_health, ROUTE_KOYEB | ROUTE_ANY_METHOD, "sandbox",
+     "can work be accepted, for the SDKs", NULL},
     SANDBOX_VERBS("/v1/sandboxes/*"),
     {"POST",   "/v1/sandboxes",      api_sandbox_create, ROUTE_AUTH | ROUTE_BODY, "sandboxes",
      "make a persistent sandbox", NULL},

@@ -163,3 +163,20 @@ def test_pool_an_empty_secret_file_stops_the_start(place):
     place.write_text(" \n")
     refusal = harness.start_refused(SANDBOX_AUTH_MODE="pool", SANDBOX_SECRET=None, SANDBOX_SECRET_PATH=place)
     assert refusal.status == 1
+
+
+def test_pool_a_claim_that_cannot_be_kept_is_none(pool, place):
+    daemon = pool(place)
+    place.parent.chmod(0o500 if harness.ROOT else 0o000)
+    r = daemon.request("POST", "/run", json={"cmd": "true"}, headers={"Authorization": "Bearer first"})
+    assert (r.status, r.text) == (500, "Internal Server Error\n")
+    place.parent.chmod(0o700)
+    r = daemon.request("POST", "/run", json={"cmd": "true"}, headers={"Authorization": "Bearer second"})
+    assert r.status == 200, "nothing was claimed before"
+    assert call(daemon, "Bearer first") == 401
+
+
+@pytest.mark.parametrize("env", [{"SANDBOX_AUTH_MODE": "Static"}, {"LOG_LEVEL": "Info"}, {"LOG_LEVEL": "no such level"}])
+def test_words_come_in_any_case_and_an_unknown_level_is_info(make_daemon, env):
+    daemon = make_daemon(**env)
+    assert call(daemon, "Bearer " + daemon.secret) == 200
