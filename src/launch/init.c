@@ -134,8 +134,9 @@ static void ended(struct state *s, int status)
     tell(s, &m);
 }
 
-/* The last word of loadavg is the newest number given out in our namespace, to a thread even. */
-static bool alone_with_first(const struct state *s)
+/* The last word of loadavg is the newest number given out in our namespace, to a thread even: has
+ * any been given to somebody else than the threads of the first process? */
+static bool alone_with_first(const struct state *s, int threads)
 {
     cleanup_close int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
     char text[128] = "";
@@ -144,7 +145,7 @@ static bool alone_with_first(const struct state *s)
     if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
         return false;
     last = strrchr(text, ' ');
-    return last && strtol(last, NULL, 10) == s->first;
+    return last && strtol(last, NULL, 10) == s->first + threads - 1;
 }
 
 /*
@@ -152,18 +153,18 @@ static bool alone_with_first(const struct state *s)
  * nothing is gained by waiting until its memory is gone. Saying so and going on regardless ends
  * with the same signal as always.
  */
-static void said_done(struct state *s, int code)
+static void said_done(struct state *s, int value)
 {
     struct init_msg m = {.verb = INIT_EXITED,
-                         .status = W_EXITCODE(code & 255, 0),
+                         .status = W_EXITCODE(value & 255, 0),
                          .size = 1,
                          .cpu_us = -1, /* the control groups know */
                          .maxrss = -1};
 
-    if (s->ended || !s->conf->accounted || !alone_with_first(s))
+    if (s->ended || !s->conf->accounted || !alone_with_first(s, value >> 8))
         return; /* its exit will tell */
     s->ended = true;
-    (void)kill(s->first, SIGKILL);
+    (void)kill(-1, SIGKILL);
     m.arg = scan_entries(s->workspace);
     tell(s, &m);
 }

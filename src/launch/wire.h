@@ -79,7 +79,9 @@ enum init_verb {
 };
 
 enum { INIT_FDS_SPAWN = 4, INIT_NAME_MAX = 4096 }; /* job, in, out, err */
-enum { INIT_SIGNAL_DONE = SIGUSR1 }; /* first process to init, queued with the exit code: "done" */
+enum {
+    INIT_SIGNAL_DONE = SIGUSR1
+}; /* first process to init, queued with threads << 8 | exit code */
 
 struct init_msg {
     uint32_t verb;

@@ -336,7 +336,7 @@ static napi_value leave(napi_env env, napi_callback_info info)
     int32_t code = 0;
 
     (void)napi_get_value_int32(env, argument(env, info), &code);
-    _exit(code & 255);
+    runner_leave(code & 255);
 }
 
 /* ---- loading ---- */

@@ -150,7 +150,7 @@ __attribute__((noreturn)) static void run_job(void *user)
     if (!ignored)
         PyErr_Print();
     (void)fflush(NULL);
-    runner_leave((int)status & 255);
+    runner_leave((int)status);
 }
 
 /* Nothing of the daemon's terminal may decide how Python buffers. */

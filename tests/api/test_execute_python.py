@@ -375,7 +375,7 @@ def handler(event):
 SAY_DONE = """
 import ctypes, os, signal, struct, sys, time
 def say_done(code):
-    info = struct.pack("=iiiiiiq", signal.SIGUSR1, 0, -1, 0, os.getpid(), os.getuid(), code) + bytes(96)
+    info = struct.pack("=iiiiiiq", signal.SIGUSR1, 0, -1, 0, os.getpid(), os.getuid(), 1 << 8 | code) + bytes(96)
     return ctypes.CDLL(None).syscall(129, 1, signal.SIGUSR1, info[:128])
 """
 
