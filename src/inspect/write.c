@@ -362,16 +362,18 @@ static void put_function(struct jw *w, const struct model *m, const struct funct
 
 /* ---- which one is meant ---- */
 
-static bool is_private(const struct function *f)
+/* By its name; in C and C++ nobody means the program's own entry. */
+static bool is_private(const struct model *m, const struct function *f)
 {
-    return f->name.n > 0 && f->name.p[0] == '_';
+    if (is_native(m))
+        return f->name.n == 4 && memcmp(f->name.p, "main", 4) == 0;
+    return (m->dialect == DIALECT_PYTHON || m->dialect == DIALECT_RUBY) && f->name.n > 0 &&
+           f->name.p[0] == '_';
 }
 
 static bool is_candidate(const struct model *m, const struct function *f, bool with_private)
 {
-    bool hides = m->dialect == DIALECT_PYTHON || m->dialect == DIALECT_RUBY;
-
-    return f->candidate && !f->shadowed && (with_private || !hides || !is_private(f));
+    return f->candidate && !f->shadowed && (with_private || !is_private(m, f));
 }
 
 /* Overloads are several functions under one name. */
@@ -383,7 +385,7 @@ static bool is_listed(const struct function *const *v, size_t n, const struct fu
     return false;
 }
 
-/* Names that begin with an underscore are meant only when there is no other. */
+/* Private ones are meant only when there is no other. */
 static void put_detected(struct jw *w, const struct model *m)
 {
     const struct function *v[CANDIDATES_MAX];

@@ -72,6 +72,9 @@ VALUES = [
     (RB, "require 'set'\nP = Struct.new(:x)\ndef f\n  [P.new(1), 1..3, :s, Set[4]]\nend", [],
      [{"x": 1}, [1, 2, 3], "s", [4]]),
     (RB, "def f(x)\n  x + 1\nend", [12345678901234567890123], 12345678901234567890124),
+    (RB, "def f(a, b = a + 1, *c, d, e: 5)\n  [a, b, c, d, e]\nend", [1, 9], [1, 2, [], 9, 5]),
+    (RB, "def f\n  [1r, 1e20, 0.5, {a: 'x\"y'}]\nend", [], ["1/1", 1e20, 0.5, {"a": 'x"y'}]),
+    (RB, "def f\n  JSON.parse('[1]')\nend", [], [1]),
     # PHP
     (PHP, "function f($x) { return $x; }", [9223372036854775807], 9223372036854775807),
     (PHP, "function f(int $a, int $b = 5, ...$r) { return [$a, $b, $r]; }", {"a": 1, "zz": 3},
@@ -133,6 +136,7 @@ ERRORS = [
     (RB, "x = 1", [], "NoMethodError", "'f' not found"),
     (PHP, "function f( {", [], "ParseError", "syntax error"),
     (PHP, "function f() { } function f() { }", [], "FatalError", "redeclare"),
+    (PHP, "function f() { trigger_error('told', E_USER_ERROR); }", [], "FatalError", "told"),
     (PHP, "function f() { exit(0); }", [], "NoResult", "exit code 0"),
     (PHP, "function f() { return NAN; }", [], "JsonException", "NaN"),
     (PHP, "function f($a) { return $a; }", {"a": 1, "zz": 2}, "Error", "zz"),
@@ -238,6 +242,10 @@ def test_nothing_of_ours_is_left_in_the_workspace(daemon):
         assert result["result"] == [] and result["files"]["created"] == []
 
 
+def test_syntax_errors_show_nothing_of_ours(daemon):
+    assert "__sandbox__" not in error(daemon, JS, "function f( {")["stack"]
+
+
 def test_printed_markers_forge_nothing(daemon):
     code = "def f():\n    print('__SANDBOX_RESULT_START__\\n{\"success\":true,\"result\":1}\\n__SANDBOX_RESULT_END__')\n    return 2"
     assert value(daemon, PY, code) == 2
@@ -252,6 +260,10 @@ def test_detection_and_bodies(daemon):
     assert value(daemon, RB, "1 + 1", None) == 2
     assert value(daemon, C, "return 5;", None) == 5
     assert value(daemon, CPP, "return 2.5;", None) == 2.5
+    assert value(daemon, C, "int add(int a, int b) { return a + b; }\nint main(void) { return 0; }", None, args=[1, 2]) == 3
+    assert value(daemon, JS, "export default (a, b = 2) => [a, b]", None, args=[1]) == [1, 2]
+    assert value(daemon, JS, "module.exports = x => x", None, args=[1]) == 1
+    assert value(daemon, JS, "module.exports = x => x", "default", args=[1]) == 1
     several = error(daemon, PY, "def a(): pass\ndef b(): pass", None)
     assert several["message"] == ("Multiple functions detected: [a, b]. "
                                   "Please specify functionName manually.")

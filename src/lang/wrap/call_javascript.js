@@ -98,7 +98,7 @@ function bind(event) {
 
 function peekAt(name) {
     const root = name.split('.')[0];
-    return IDENTIFIER.test(root) ? `()=>typeof ${root}==="undefined"?void 0:${root}`
+    return IDENTIFIER.test(root) && root !== 'default' ? `()=>typeof ${root}==="undefined"?void 0:${root}`
         : '()=>void 0';
 }
 
@@ -206,7 +206,8 @@ function find(job, started) {
             ? member(out.default, names) : undefined),
         () => (out && typeof out.default === 'function' && (out.default.name === job.name ||
             job.name === 'default') ? out.default : undefined),
-        () => (typeof out === 'function' && out.name === job.name ? out : undefined),
+        () => (typeof out === 'function' && (out.name === job.name || job.name === 'default')
+            ? out : undefined),
         () => (Object.hasOwn(globalThis, names[0]) ? member(globalThis, names) : undefined),
     ];
     let found;
@@ -252,7 +253,9 @@ function valueText(value) {
 function cleanStack(job, stack) {
     const lines = stack.split('\n');
     const kept = [];
-    for (const line of lines) {
+    for (const [i, line] of lines.entries()) {
+        // A syntax error shows its line: not where ours is in front of it, nor the mark below.
+        if (line.includes('__sandbox__(') || (i > 0 && lines[i - 1].includes('__sandbox__('))) continue;
         if (line.startsWith('    at ') && (line.includes(ME) || line.includes('(sandbox:') ||
             line.includes(' sandbox:') || line.includes('node:') || line.includes('handler.js'))) {
             continue;

@@ -22,10 +22,16 @@ const ANONYMOUS = '__anonymous_wrapper__';
 \ini_set('serialize_precision', '-1');
 \ini_set('zend.exception_ignore_args', '1');
 
-/* Without the host's configuration extensions are not loaded; these are what programs expect. */
-foreach (['ctype', 'mbstring', 'iconv', 'tokenizer'] as $sandboxCallName) {
-    if (!\extension_loaded($sandboxCallName)) {
-        @\dl("$sandboxCallName.so");
+/* Without the host's configuration extensions are not loaded. These are what programs expect, but
+   all of them take as long as the rest of a small call: a program that is nothing but its own text
+   gets those that the text mentions. */
+function extend(string $code): void
+{
+    $isMore = \preg_match('/include|require|eval|function_exists|extension|\$\w+\s*\(/i', $code);
+    foreach (['ctype' => 'ctype_', 'mbstring' => 'mb_', 'iconv' => 'iconv', 'tokenizer' => 'token'] as $name => $word) {
+        if (($isMore || \stripos($code, $word) !== false) && !\extension_loaded($name)) {
+            @\dl("$name.so");
+        }
     }
 }
 
@@ -268,7 +274,7 @@ function reportThrown(\Throwable $e): void
     global $sandboxCallDone;
     if (empty($sandboxCallDone)) {
         $e = \error_get_last();
-        if ($e !== null && ($e['type'] & (E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR))) {
+        if ($e !== null && ($e['type'] & (E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR))) {
             report('FatalError', $e['message'], "{$e['file']}:{$e['line']}");
         }
     }
@@ -277,6 +283,7 @@ function reportThrown(\Throwable $e): void
 $sandboxCallDone = false;
 try {
     $sandboxCallEvent = decode(receive()['V']);
+    extend($sandboxCallEvent['code']);
     [$sandboxCallArgs, $sandboxCallNames, $sandboxCallHoles] = arguments($sandboxCallEvent);
     load($sandboxCallEvent);
     $sandboxCallFunction = find($sandboxCallEvent['function']);

@@ -137,7 +137,8 @@ module SandboxCall
   end
 
   def encode_many(value)
-    return JSON.generate(value, max_nesting: 0) if value.size > LISTED
+    many = value.is_a?(Array) || value.is_a?(Hash)
+    return JSON.generate(value, max_nesting: 0) if !many || value.size > LISTED
     return "[#{value.map { |v| encode(v) }.join(',')}]" if value.is_a?(Array)
     "{#{value.map { |k, v| "#{encode(k)}:#{encode(v)}" }.join(',')}}"
   end
@@ -176,6 +177,8 @@ module SandboxCall
     kinds = method.parameters
     places = kinds.select { |kind, _| %i[req opt].include?(kind) }
     late = {}
+    # Without names or gaps Ruby knows best, required parameters behind optional ones included.
+    return [args, kwargs, late] if holes.empty? && places.none? { |_, name| kwargs.key?(name.to_s) }
     places.each_with_index do |(kind, name), i|
       empty = i >= args.size || holes.include?(i)
       given = empty && name && kwargs.key?(name.to_s)
