@@ -121,6 +121,33 @@ int boot_workspaces(struct config *c, struct err *e)
     return make_dirs(c->workspace_path, e);
 }
 
+/* The daemon writes there, and the launcher reads. */
+int boot_dependencies(struct config *c, const struct boot_identity *who, struct err *e)
+{
+    cleanup_close int dir = -1;
+    struct stat st;
+
+    if (!c->dependencies_path[0] &&
+        (size_t)snprintf(c->dependencies_path, sizeof c->dependencies_path, "%.1000s/dependencies",
+                         c->state_dir) >= sizeof c->dependencies_path)
+        return err_set(e, ERR_CALLER, "STATE_DIR: too long");
+    if (c->dependencies_path[0] != '/')
+        return err_set(e, ERR_CALLER, "DEPENDENCIES_PATH: '%.300s' is not an absolute path",
+                       c->dependencies_path);
+    if (make_dirs(c->dependencies_path, e) < 0)
+        return -1;
+    dir = open(c->dependencies_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || fstat(dir, &st) < 0)
+        return err_sys(e, -errno, "directory of dependencies '%.300s'", c->dependencies_path);
+    if (st.st_uid != who->uid && fchown(dir, who->uid, who->gid) < 0)
+        return err_sys(e, -errno, "own the directory of dependencies '%.300s'",
+                       c->dependencies_path);
+    return fchmod(dir, 0700) < 0
+               ? err_sys(e, -errno, "close the directory of dependencies '%.300s'",
+                         c->dependencies_path)
+               : 0;
+}
+
 /* ---- identity ---- */
 
 static int drop_capabilities(void)

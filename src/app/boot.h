@@ -27,6 +27,7 @@ must_check int boot_identity(const struct config *c, struct boot_identity *ret, 
 /* Chooses the state directory when none is configured, makes it (0700) and gives it away. */
 must_check int boot_state_dir(struct config *c, const struct boot_identity *who, struct err *e);
 /* Chooses the directory of kept workspaces when none is configured, and makes it. */
+must_check int boot_dependencies(struct config *c, const struct boot_identity *who, struct err *e);
 must_check int boot_workspaces(struct config *c, struct err *e);
 /* For good: groups, ids, capabilities, no new privileges. */
 must_check int boot_become(const struct boot_identity *who, struct err *e);

@@ -12,6 +12,10 @@
 
 #include "core/limits.h"
 
+/* Where a session's dependencies are mounted, and where a program finds the relay. */
+#define PLAN_DEPENDENCIES "/opt/sandbox-venv"
+enum { PLAN_RELAY_PORT = 3128 };
+
 struct bytes {
     const char *p;
     size_t n;
@@ -46,9 +50,12 @@ struct plan {
     struct bytes frames; /* written to the program's descriptor 3 (core/frame.h) */
     struct bytes input;  /* standard input; then end of file */
     struct limits limits;
-    const char *workspace; /* NULL: a fresh one; else the name of a kept workspace */
-    const char *dirs;      /* "app/data": directories at the top that are to be writable beside
-                              /workspace; the scan then names files from the top. NULL: none */
+    const char *workspace;    /* NULL: a fresh one; else the name of a kept workspace */
+    const char *dirs;         /* "app/data": directories at the top that are to be writable beside
+                                 /workspace; the scan then names files from the top. NULL: none */
+    const char *dependencies; /* a directory of the shelf (store/shelf.h), mounted read-only at
+                                 PLAN_DEPENDENCIES; NULL: none */
+    bool relay;               /* a listener on PLAN_RELAY_PORT of its loopback is handed out */
     bool fenced;   /* nothing may be written but where the rights of a file or directory say so, as
                       far as the kernel can refuse it; the program is not warmed */
     bool scan_all; /* look at the workspace afterwards however it ended, hidden files included */

@@ -52,10 +52,12 @@ struct sandbox {
 struct sandbox_spec {
     enum plan_template template;
     const struct limits *limits;
-    const char *workspace; /* NULL: a fresh tmpfs; else the name of a kept workspace */
-    bool persistent;       /* no first process; workers on request (launch/wire.h) */
-    bool host_network;     /* persistent only: the host's network instead of one of its own */
-    const char *dirs;      /* plan.h; NULL: none */
+    const char *workspace;    /* NULL: a fresh tmpfs; else the name of a kept workspace */
+    bool persistent;          /* no first process; workers on request (launch/wire.h) */
+    bool host_network;        /* persistent only: the host's network instead of one of its own */
+    const char *dirs;         /* plan.h; NULL: none */
+    const char *dependencies; /* plan.h; NULL: none */
+    bool relay;               /* plan.h */
 };
 
 /* Can this host do it, and with which traits? Says why not. Never falls back to something weaker.
@@ -98,6 +100,7 @@ struct jail_ops {
 struct jail {
     const struct jail_ops *ops;
     unsigned traits;
+    bool can_relay; /* sandbox_spec.relay and dependencies are understood */
     /* Set by the owner: no sandbox can be made any more, ever. */
     void (*lost)(void *user);
     void *lost_user;

@@ -54,13 +54,16 @@ struct run_file {
     const char *name; /* relative to the workspace; borrowed; may hold any byte but NUL */
     size_t name_n;
     int64_t mtime_s, mtime_ns;
-    int fd; /* open for reading; closed after the callback unless taken */
+    uint32_t mode; /* permissions */
+    int fd;        /* open for reading; closed after the callback unless taken */
 };
 
 struct run; /* one plan being carried out */
 
 typedef void run_progress_fn(void *user, const char *json, size_t n);
 typedef void run_file_fn(void *user, struct run_file *f);
+/* The listener of a plan with a relay, before its program runs. Taken. */
+typedef void run_relay_fn(void *user, int fd);
 /* Exactly once. Nothing lives inside any more; the sandbox itself is held until run_free(). */
 typedef void run_done_fn(void *user);
 
@@ -68,6 +71,7 @@ struct run_events {
     run_progress_fn *progress; /* may be NULL */
     run_file_fn *file;         /* NULL: the workspace is not looked at */
     run_done_fn *done;
+    run_relay_fn *relay; /* NULL unless the plan has one */
     void *user;
 };
 

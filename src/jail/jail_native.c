@@ -198,6 +198,7 @@ static int start(struct native *n, const struct config *c, struct err *e)
     struct launch_conf conf = {
         .directory = directory,
         .workspaces = c->workspace_path,
+        .dependencies = c->dependencies_path,
         .netns = c->netns,
         .uid_base = LAUNCH_UID_BASE,
     };
@@ -222,6 +223,7 @@ int jail_native_open(const struct config *c, struct event_base *loop, const stru
     if (!n)
         return err_set(e, ERR_HOST, "out of memory");
     n->jail.ops = &ops;
+    n->jail.can_relay = true;
     n->loop = loop;
     n->log = log;
     n->sock = -1;

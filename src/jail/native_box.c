@@ -93,6 +93,9 @@ static void fill(const struct native *n, const struct sandbox_spec *s, struct la
     m->flags = n->watch_memory ? LAUNCH_WATCH_MEMORY : 0;
     m->flags |= s->persistent ? LAUNCH_PERSISTENT : 0;
     m->flags |= s->host_network ? LAUNCH_HOST_NET : 0;
+    m->flags |= s->relay ? LAUNCH_RELAY : 0;
+    if (s->dependencies)
+        (void)snprintf(m->dependencies, sizeof m->dependencies, "%s", s->dependencies);
     if (s->dirs)
         (void)snprintf(m->dirs, sizeof m->dirs, "%s", s->dirs);
 }

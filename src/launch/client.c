@@ -19,8 +19,13 @@ __attribute__((noreturn)) static void become_launcher(const struct launch_conf *
 {
     char uid[16];
     char *const argv[] = {
-        (char *)"sandbox-launcher", uid,  (char *)c->netns, (char *)c->workspaces,
-        (char *)c->directory,       NULL,
+        (char *)"sandbox-launcher",
+        uid,
+        (char *)c->netns,
+        (char *)c->workspaces,
+        (char *)c->directory,
+        (char *)c->dependencies,
+        NULL,
     };
     char *const empty[] = {NULL};
     sigset_t none;

@@ -10,10 +10,11 @@
 #include "launch/wire.h"
 
 struct launch_conf {
-    const char *directory;  /* of our programs */
-    const char *workspaces; /* directory of kept workspaces; "" for none */
-    const char *netns;      /* "pool" or "fresh" */
-    uint32_t uid_base;      /* host users of sandboxes, as root */
+    const char *directory;    /* of our programs */
+    const char *workspaces;   /* directory of kept workspaces; "" for none */
+    const char *dependencies; /* directory of the sessions' dependencies; "" for none */
+    const char *netns;        /* "pool" or "fresh" */
+    uint32_t uid_base;        /* host users of sandboxes, as root */
 };
 
 enum { LAUNCH_UID_BASE = 0x60000000 };

@@ -46,12 +46,13 @@ static int write_self(const char *path, const char *text)
  * another's target. Standard streams become /dev/null until a program gets its own. */
 static int step_descriptors(const struct confine *c)
 {
-    int moved[LAUNCH_FDS_PREPARE + 1], null;
+    const int trees[] = {c->workspace, c->dependencies};
+    int moved[LAUNCH_FDS_PREPARE], mounts[ARRAY_LEN(trees)], null;
 
     for (size_t i = 0; i < LAUNCH_FDS_PREPARE; i++)
         moved[i] = fcntl(c->fds[i], F_DUPFD_CLOEXEC, DUP_BASE);
-    moved[LAUNCH_FDS_PREPARE] =
-        c->workspace < 0 ? -1 : fcntl(c->workspace, F_DUPFD_CLOEXEC, DUP_BASE);
+    for (size_t i = 0; i < ARRAY_LEN(trees); i++)
+        mounts[i] = trees[i] < 0 ? -1 : fcntl(trees[i], F_DUPFD_CLOEXEC, DUP_BASE);
     null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0)
         return -errno;
@@ -61,10 +62,12 @@ static int step_descriptors(const struct confine *c)
     for (int i = 0; i < LAUNCH_FDS_PREPARE; i++)
         if (moved[i] < 0 || dup3(moved[i], INIT_FD_CTL + i, O_CLOEXEC) < 0)
             return -errno;
-    if (moved[LAUNCH_FDS_PREPARE] >= 0 &&
-        dup3(moved[LAUNCH_FDS_PREPARE], INIT_FD_END, O_CLOEXEC) < 0)
-        return -errno;
-    return close_range((unsigned)INIT_FD_END + (c->workspace >= 0), ~0u, 0) < 0 ? -errno : 0;
+    for (int i = 0; i < (int)ARRAY_LEN(trees); i++)
+        if (trees[i] < 0)
+            (void)close(INIT_FD_END + i);
+        else if (mounts[i] < 0 || dup3(mounts[i], INIT_FD_END + i, O_CLOEXEC) < 0)
+            return -errno;
+    return close_range(INIT_FD_LAST, ~0u, 0) < 0 ? -errno : 0;
 }
 
 /* Only where it was asked for by name. What stays: no capability over it, no other namespace. */
@@ -109,12 +112,15 @@ static int step_mounts(const struct confine *c)
         .workspace_files = c->msg->workspace_files,
         .tmp_max = c->msg->tmp_max,
         .workspace = c->workspace >= 0 ? INIT_FD_END : -1,
+        .dependencies = c->dependencies >= 0 ? INIT_FD_DEPENDENCIES : -1,
     };
     const char *which;
     int r = root_mount_private(&p, &which);
 
     if (c->workspace >= 0)
         (void)close(INIT_FD_END);
+    if (c->dependencies >= 0)
+        (void)close(INIT_FD_DEPENDENCIES);
     if (r == 0 && c->msg->dirs[0])
         r = mount_dirs(c, &p);
     return r == 0 && c->msg->flags & LAUNCH_PERSISTENT ? overlay_mount(&p) : r;

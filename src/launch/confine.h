@@ -13,7 +13,16 @@
 #include "launch/wire.h"
 
 /* Where the daemon's five descriptors end up in pid 1; everything else is closed. */
-enum { INIT_FD_CTL = 3, INIT_FD_JOB, INIT_FD_IN, INIT_FD_OUT, INIT_FD_ERR, INIT_FD_END };
+enum {
+    INIT_FD_CTL = 3,
+    INIT_FD_JOB,
+    INIT_FD_IN,
+    INIT_FD_OUT,
+    INIT_FD_ERR,
+    INIT_FD_END,
+    INIT_FD_DEPENDENCIES,
+    INIT_FD_LAST,
+};
 
 enum { SANDBOX_UID = 1000 }; /* as seen inside */
 
@@ -23,6 +32,7 @@ struct confine {
     const struct launch_msg *msg; /* limits */
     const int *fds;               /* ctl, job, in, out, err */
     int workspace;                /* a detached mount, or -1 */
+    int dependencies;             /* the same */
     int host_net;                 /* a network namespace to enter instead of ours, or -1 */
     const struct sock_fprog *filter;
 };

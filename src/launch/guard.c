@@ -120,12 +120,12 @@ static void raise_files(void)
 }
 
 /* Arguments come from the daemon alone: uid base, netns mode, directory of workspaces, directory of
- * our programs. */
+ * our programs, directory of dependencies. */
 static struct launcher *parse(int argc, char **argv)
 {
     struct launcher *l = calloc(1, sizeof *l);
 
-    if (!l || argc < 5)
+    if (!l || argc < 6)
         return free(l), NULL;
     l->daemon = DAEMON_FD;
     l->slots.mntns = -1;
@@ -133,6 +133,7 @@ static struct launcher *parse(int argc, char **argv)
     l->slots.netns_fresh = strcmp(argv[2], "fresh") == 0;
     l->slots.rootless = geteuid() != 0;
     kept_init(&l->kept, argv[3], l->slots.uid_base + SLOTS_MAX * UIDS_PER_SLOT, l->slots.rootless);
+    kept_init(&l->shelf, argv[5], 0, l->slots.rootless);
     zygotes_init(&l->slots.zygotes, argv[4], -1);
     l->programs = open(argv[4], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 1; i < argc; i++) /* init inherits what /proc shows of us */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,11 +16,14 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/plan.h"
 #include "launch/confine.h"
 #include "launch/foreman.h"
 #include "launch/scan.h"
 #include "launch/watch.h"
 #include "launch/wire.h"
+
+enum { RELAY_BACKLOG = 64 };
 
 struct state {
     const struct init *conf;
@@ -230,6 +234,29 @@ static void loop(struct state *s)
     }
 }
 
+/* What arrives there the daemon accepts itself. Nobody inside ever holds the listener, so nobody
+ * can change what it does. */
+static int relay_open(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(PLAN_RELAY_PORT),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    cleanup_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, RELAY_BACKLOG) < 0)
+        return -errno;
+    return take_fd(&fd);
+}
+
+static void relay_hand_out(const struct state *s)
+{
+    cleanup_close int fd = relay_open();
+    struct init_msg m = {.verb = fd < 0 ? INIT_FAILED : INIT_RELAY, .arg = fd < 0 ? -fd : 0};
+
+    if (fd_send(s->ctl, &m, sizeof m, &fd, fd >= 0 ? 1 : 0) < 0 || fd < 0)
+        _exit(0);
+}
+
 void init_run(const struct init *conf)
 {
     struct state s = {.conf = conf, .ctl = conf->ctl, .signals = -1, .workspace = -1};
@@ -248,6 +275,8 @@ void init_run(const struct init *conf)
     s.signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     s.workspace =
         conf->tree >= 0 ? conf->tree : open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (conf->relay)
+        relay_hand_out(&s);
     spawn(&s, first);
     tell(&s, &ready);
     loop(&s);

@@ -33,6 +33,7 @@ struct init {
     int tree;                     /* owned: what to scan instead of /workspace; -1: that */
     bool persistent;              /* no first process; lives until the socket closes */
     bool accounted;        /* control groups know what was used, whether or not it was reaped */
+    bool relay;            /* a listener goes to the daemon before anything runs */
     uint64_t memory_max;   /* watched by init itself; 0: a control group does */
     const cpu_set_t *cpus; /* borrowed: what processes may run on; init stays where it is */
 };

@@ -112,7 +112,8 @@ __attribute__((noreturn)) static void become_sandbox(struct state *s, const stru
         .uid = sandbox_uid(s, m),
         .msg = m,
         .fds = fds,
-        .workspace = fds_n > LAUNCH_FDS_PREPARE ? fds[LAUNCH_FDS_PREPARE] : -1,
+        .workspace = m->workspace[0] && fds_n > LAUNCH_FDS_PREPARE ? fds[LAUNCH_FDS_PREPARE] : -1,
+        .dependencies = m->dependencies[0] && fds_n > LAUNCH_FDS_PREPARE ? fds[fds_n - 1] : -1,
         .host_net = m->flags & LAUNCH_HOST_NET ? s->host_net : -1,
         .filter = &s->k->filters->last,
     };
@@ -123,6 +124,7 @@ __attribute__((noreturn)) static void become_sandbox(struct state *s, const stru
         .ctl = INIT_FD_CTL,
         .tree = m->dirs[0] ? INIT_FD_END : -1,
         .persistent = (m->flags & LAUNCH_PERSISTENT) != 0,
+        .relay = (m->flags & LAUNCH_RELAY) != 0,
         .cpus = &s->cpus,
         .accounted = !(m->flags & LAUNCH_WATCH_MEMORY),
         .memory_max = m->flags & LAUNCH_WATCH_MEMORY ? m->memory_max : 0,
@@ -178,6 +180,12 @@ static void keep_only(struct keeper *k)
     (void)close_range((unsigned)at, ~0u, 0);
 }
 
+/* The five, and a detached mount for each directory that is named. */
+static size_t fds_wanted(const struct launch_msg *m)
+{
+    return LAUNCH_FDS_PREPARE + (m->workspace[0] != '\0') + (m->dependencies[0] != '\0');
+}
+
 void keeper_run(struct keeper *k)
 {
     struct state s = {.k = k, .host_net = -1};
@@ -191,11 +199,11 @@ void keeper_run(struct keeper *k)
         _exit(1);
     }
     for (;;) {
-        int fds[LAUNCH_FDS_PREPARE + 1];
+        int fds[LAUNCH_FDS_PREPARE + LAUNCH_TREES_MAX];
         size_t n = ARRAY_LEN(fds);
         ssize_t got = fd_recv(k->sock, &m, sizeof m, fds, &n);
 
-        if (got != sizeof m || n < LAUNCH_FDS_PREPARE)
+        if (got != sizeof m || n != fds_wanted(&m))
             _exit(got != 0);
         make_sandbox(&s, &m, fds, n);
     }

@@ -117,9 +117,9 @@ static bool name_is_safe(const char *name, size_t max)
     return memchr(name, '\0', max) && name[0] && name[0] != '.' && !strchr(name, '/');
 }
 
-static int clone_mount(int dir)
+static int clone_mount(int dir, uint64_t more)
 {
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | more};
     cleanup_close int tree =
         sys_open_tree(dir, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 
@@ -147,10 +147,41 @@ int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree, 
     if (!k->rootless && !is_ours(k, st.st_uid))
         return err_set(e, ERR_HOST, "workspace '%s' belongs to user %u and was not made here", name,
                        (unsigned)st.st_uid);
-    tree = clone_mount(dir);
+    tree = clone_mount(dir, 0);
     if (tree < 0)
         return err_sys(e, tree, "mount workspace '%s'", name);
     *ret_tree = tree;
     *ret_uid = k->rootless ? 0 : st.st_uid;
+    return 0;
+}
+
+/* ---- what is only read ---- */
+
+/* Two components, neither of them hidden. */
+static bool pair_is_safe(const char *name, size_t max)
+{
+    const char *slash = memchr(name, '\0', max) ? strchr(name, '/') : NULL;
+
+    return slash && slash > name && name[0] != '.' && slash[1] && slash[1] != '.' &&
+           !strchr(slash + 1, '/');
+}
+
+int kept_open_read_only(const struct kept *k, const char *name, size_t name_max, int *ret_tree,
+                        struct err *e)
+{
+    cleanup_close int dir = -1;
+    int tree;
+
+    if (!pair_is_safe(name, name_max))
+        return err_set(e, ERR_CALLER, "bad name of dependencies");
+    if (k->dir < 0)
+        return err_set(e, ERR_HOST, "there is no directory for dependencies");
+    dir = fd_open_beneath(k->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, FD_LINKS_NEVER);
+    if (dir < 0)
+        return err_sys(e, dir, "dependencies '%s'", name);
+    tree = clone_mount(dir, MOUNT_ATTR_RDONLY);
+    if (tree < 0)
+        return err_sys(e, tree, "mount dependencies '%s'", name);
+    *ret_tree = tree;
     return 0;
 }

@@ -36,3 +36,10 @@ void kept_enter(struct kept *k);
  */
 must_check int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree,
                          uid_t *ret_uid, struct err *e);
+
+/*
+ * Opens "owner/name", which must be there, to be mounted and only read. No link is followed on the
+ * way, and whatever is in it can neither raise privileges nor be a device.
+ */
+must_check int kept_open_read_only(const struct kept *k, const char *name, size_t name_max,
+                                   int *ret_tree, struct err *e);

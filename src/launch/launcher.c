@@ -44,8 +44,9 @@ static void refuse(struct launcher *l, struct launch_msg *m, const struct err *e
 static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, const int *fds,
                      struct err *e)
 {
-    int with[LAUNCH_FDS_PREPARE + 1];
-    cleanup_close int tree = -1;
+    int with[LAUNCH_FDS_PREPARE + LAUNCH_TREES_MAX];
+    cleanup_close int tree = -1, dependencies = -1;
+    size_t n = LAUNCH_FDS_PREPARE;
     int r;
 
     if (cgroup_slot_limit(&l->slots.cgroups, &s->cgroup, m->memory_max, m->pids_max, e) < 0)
@@ -54,11 +55,16 @@ static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, c
     if (m->workspace[0] &&
         kept_open(&l->kept, m->workspace, sizeof m->workspace, &tree, &m->workspace_uid, e) < 0)
         return -1;
+    if (m->dependencies[0] && kept_open_read_only(&l->shelf, m->dependencies,
+                                                  sizeof m->dependencies, &dependencies, e) < 0)
+        return -1;
     memcpy(with, fds, sizeof with[0] * LAUNCH_FDS_PREPARE);
-    with[LAUNCH_FDS_PREPARE] = tree;
+    if (tree >= 0)
+        with[n++] = tree;
+    if (dependencies >= 0)
+        with[n++] = dependencies;
     m->slot = s->index;
-    r = fd_send(s->keeper, m, sizeof *m, with,
-                tree >= 0 ? LAUNCH_FDS_PREPARE + 1 : LAUNCH_FDS_PREPARE);
+    r = fd_send(s->keeper, m, sizeof *m, with, n);
     if (r < 0)
         return err_sys(e, r, "keeper of slot %u", s->index);
     s->busy = true;
@@ -274,6 +280,7 @@ static int prepare(struct launcher *l, struct err *e)
     l->programs = -1;
     l->slots.zygotes.mntns = l->slots.mntns;
     kept_enter(&l->kept);
+    kept_enter(&l->shelf);
     return 0;
 }
 

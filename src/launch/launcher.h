@@ -14,9 +14,10 @@ struct pending {
 };
 
 struct launcher {
-    int daemon;   /* owned */
-    int programs; /* owned: directory of ours on the host; -1 once the template is built */
-    struct kept kept;
+    int daemon;        /* owned */
+    int programs;      /* owned: directory of ours on the host; -1 once the template is built */
+    struct kept kept;  /* workspaces */
+    struct kept shelf; /* dependencies: only ever read */
     struct slots slots;
     struct pending pending[PENDING_MAX]; /* a ring */
     size_t pending_at, pending_n;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/plan.h"
 #include "launch/sys.h"
 
 enum { ETC_FILE_MAX = 1 << 20, ETC_DEPTH_MAX = 6, PROGRAM_MAX = 24 << 20 };
@@ -42,6 +43,7 @@ static const char *const directories[] = {
     "mnt",
     "opt/sandbox-executor",
     "opt/sandbox-executor/bin",
+    "opt/sandbox-venv", /* PLAN_DEPENDENCIES */
 };
 
 /* Programs of ours that work on what tenants wrote, and so only inside. */
@@ -458,6 +460,16 @@ static int mount_workspace(const struct root_private *p)
     return chown("/workspace", p->uid, p->uid) < 0 ? -errno : 0;
 }
 
+static int mount_dependencies(const struct root_private *p)
+{
+    if (p->dependencies < 0)
+        return 0;
+    return sys_move_mount(p->dependencies, "", AT_FDCWD, PLAN_DEPENDENCIES,
+                          MOVE_MOUNT_F_EMPTY_PATH) < 0
+               ? -errno
+               : 0;
+}
+
 int root_mount_private(const struct root_private *p, const char **ret_step)
 {
     char options[96];
@@ -478,6 +490,10 @@ int root_mount_private(const struct root_private *p, const char **ret_step)
     if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
               "newinstance,ptmxmode=0666,mode=0600,max=64") < 0)
         return -errno;
+    *ret_step = "dependencies";
+    r = mount_dependencies(p);
+    if (r < 0)
+        return r;
     *ret_step = "/proc";
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return -errno;

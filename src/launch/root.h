@@ -24,6 +24,7 @@ must_check int root_template(bool rootless, int programs, int *ret_mntns, struct
 struct root_private {
     uid_t uid; /* owner of the workspace, as seen by the mounter */
     uint64_t workspace_max, workspace_files, tmp_max;
-    int workspace; /* a detached mount to use as /workspace, or -1: a fresh tmpfs */
+    int workspace;    /* a detached mount to use as /workspace, or -1: a fresh tmpfs */
+    int dependencies; /* another, for PLAN_DEPENDENCIES, or -1: nothing is there */
 };
 must_check int root_mount_private(const struct root_private *p, const char **ret_step);

@@ -33,6 +33,7 @@ enum {
     LAUNCH_CGROUP2 = 4,      /* STARTED: usage files are those of version 2 */
     LAUNCH_RETIRED = 8,      /* DEAD: the slot is closed, its usage files are void */
     LAUNCH_HOST_NET = 16,    /* PREPARE: the host's network instead of one of its own */
+    LAUNCH_RELAY = 32,       /* PREPARE: init hands out a listener on its loopback: INIT_RELAY */
 };                           /* flags */
 
 enum {
@@ -40,6 +41,8 @@ enum {
     LAUNCH_FDS_STARTED = 4,
     LAUNCH_WORKSPACE_MAX = 136,
     LAUNCH_DIRS_MAX = 256,
+    LAUNCH_DEPENDENCIES_MAX = 152,
+    LAUNCH_TREES_MAX = 2, /* launcher to keeper: workspace, dependencies; those that are named */
 };
 
 struct launch_msg {
@@ -55,7 +58,8 @@ struct launch_msg {
     char
         workspace[LAUNCH_WORKSPACE_MAX]; /* "": fresh tmpfs; else a name below the workspace root */
     char dirs[LAUNCH_DIRS_MAX];          /* "app/data": more writable directories; "": none */
-    struct err err;                      /* FAILED */
+    char dependencies[LAUNCH_DEPENDENCIES_MAX]; /* "owner/3" below their root; "": none */
+    struct err err;                             /* FAILED */
 };
 
 /* ---- daemon <-> init: SEQPACKET ---- */
@@ -76,6 +80,7 @@ enum init_verb {
     INIT_ENTRY,   /* one regular file: `name`, `size`, times; fd: open for reading */
     INIT_SCANNED, /* end of the list; `arg`: how many were left out */
     INIT_FAILED,  /* `arg` is an errno, `name` says what */
+    INIT_RELAY,   /* before anything runs; fd: a listener on PLAN_RELAY_PORT, nobody else's */
 };
 
 enum { INIT_FDS_SPAWN = 4, INIT_NAME_MAX = 4096 }; /* job, in, out, err */

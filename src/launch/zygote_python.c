@@ -30,7 +30,7 @@ extern const char wrap_call_python[];
 extern const char zygote_python_warm[];
 
 struct warmed {
-    PyObject *run, *finish, *before, *wake, *rehearse;
+    PyObject *run, *finish, *shadowed, *before, *wake, *rehearse;
 };
 
 static int report(const char *what)
@@ -85,12 +85,13 @@ static int warm(struct warmed *w)
         return report("modules");
     w->run = PyObject_GetAttrString(wrapper, "run");
     w->finish = PyObject_GetAttrString(wrapper, "finish");
+    w->shadowed = PyObject_GetAttrString(wrapper, "shadowed");
     w->before = PyObject_GetAttrString(warmer, "before");
     w->wake = PyObject_GetAttrString(warmer, "wake");
     w->rehearse = PyObject_GetAttrString(warmer, "rehearse");
     (void)PyDict_DelItemString(PyImport_GetModuleDict(),
                                "_sandbox_warm"); /* not the program's to see */
-    if (!w->run || !w->finish || !w->before || !w->wake || !w->rehearse)
+    if (!w->run || !w->finish || !w->shadowed || !w->before || !w->wake || !w->rehearse)
         return report("wrapper's functions");
     return 0;
 }
@@ -114,6 +115,20 @@ static bool job_is_waiting(void)
     struct pollfd p = {.fd = RUNNER_FD, .events = POLLIN};
 
     return poll(&p, 1, 0) > 0;
+}
+
+/* Packages of a session may stand in for modules that are here already. Nothing of the job but its
+ * head has been read: an interpreter of its own reads the rest. */
+static void start_anew_if_shadowed(const struct warmed *w, const struct job *j, PyObject *env)
+{
+    PyObject *answer = PyObject_CallFunctionObjArgs(w->shadowed, env, NULL);
+    bool anew = answer && PyObject_IsTrue(answer) == 1;
+
+    if (!answer)
+        PyErr_Clear();
+    Py_XDECREF(answer);
+    if (anew)
+        runner_fail("exec", runner_become(j));
 }
 
 /* In the first process of a sandbox. */
@@ -140,6 +155,8 @@ __attribute__((noreturn)) static void run_job(void *user)
     if (r < 0)
         runner_fail(what, r);
     env = environment(j.envp);
+    if (env)
+        start_anew_if_shadowed(w, &j, env);
     if (env)
         code = PyObject_CallFunction(w->run, "iO", RUNNER_FD, env);
     if (code)

@@ -259,6 +259,7 @@ static void on_file(struct run *r, const struct init_msg *m, int *fd)
                          .name_n = m->name_n,
                          .mtime_s = m->mtime_s,
                          .mtime_ns = m->mtime_ns,
+                         .mode = m->mode,
                          .fd = *fd};
     struct stat st;
 
@@ -288,6 +289,8 @@ static bool ctl_read(struct run *r)
     r->engine->ctl.name[m->name_n] = '\0';
     if (m->verb == INIT_ENTRY && fd >= 0)
         on_file(r, m, &fd);
+    if (m->verb == INIT_RELAY && fd >= 0 && !r->ready && r->events.relay)
+        r->events.relay(r->events.user, take_fd(&fd));
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
         if (verbs[i].verb == m->verb)
             verbs[i].handle(r, m);
@@ -637,7 +640,13 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
               const struct run_events *events, struct run **ret, struct err *e)
 {
     struct sandbox_spec spec = {
-        .template = p->template, .limits = &p->limits, .workspace = p->workspace, .dirs = p->dirs};
+        .template = p->template,
+        .limits = &p->limits,
+        .workspace = p->workspace,
+        .dirs = p->dirs,
+        .dependencies = p->dependencies,
+        .relay = p->relay,
+    };
     cleanup_with(run_freep) struct run *r = calloc(1, sizeof *r);
 
     if (!r)

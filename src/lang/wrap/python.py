@@ -334,6 +334,21 @@ def adopt(env):
     # OpenSSL seeds itself at its first use, and nothing has used it before the fork.
 
 
+def shadowed(env):
+    """Has the module path of this environment something in place of what is loaded already? Then
+    only an interpreter that starts anew runs the program as it should be run."""
+    path = next((pair[11:] for pair in env if pair.startswith(b"PYTHONPATH=")), b"")
+    for folder in path.split(b":"):
+        try:
+            names = posix.listdir(folder) if folder else ()
+        except OSError:
+            continue
+        for name in names:
+            if os.fsdecode(name).partition(".")[0] in sys.modules:
+                return True
+    return False
+
+
 # ---- calling ----
 
 
