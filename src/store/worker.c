@@ -150,6 +150,8 @@ int work_pool_open(struct event_base *base, struct work_pool **ret, struct err *
 
 void work_pool_close(struct work_pool *p)
 {
+    struct work *w;
+
     if (!p)
         return;
     (void)pthread_mutex_lock(&p->lock);
@@ -158,7 +160,14 @@ void work_pool_close(struct work_pool *p)
     (void)pthread_mutex_unlock(&p->lock);
     for (size_t i = 0; i < p->threads_n; i++)
         (void)pthread_join(p->threads[i], NULL);
-    deliver(p);
+    do { /* what is delivered may want more to be done */
+        deliver(p);
+        w = list_take(&p->todo);
+        if (w) {
+            w->run(w);
+            w->done(w);
+        }
+    } while (w || p->finished.first);
     if (p->woken)
         event_free(p->woken);
     closep(&p->wake);
