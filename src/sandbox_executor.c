@@ -25,6 +25,7 @@
 #include "http/server.h"
 #include "jail/jails.h"
 #include "lang/langs.h"
+#include "store/shelf.h"
 #include "store/store.h"
 #include "store/worker.h"
 
@@ -256,7 +257,9 @@ static int inside_open(struct daemon *d, struct err *e)
     if (events_open(d, e) < 0 || workers_open(a, e) < 0 ||
         store_open(a->config.state_dir, a->work, &a->store, e) < 0 || report_open(a, e) < 0)
         return -1;
-    return app_init(a, e) < 0 ? -1 : sandboxes_open(a, &a->sandboxes, e);
+    if (app_init(a, e) < 0 || dependencies_open(a, e) < 0)
+        return -1;
+    return sandboxes_open(a, &a->sandboxes, e);
 }
 
 /* A port that nobody asked for may be taken; one that was asked for must be had. */
@@ -282,7 +285,8 @@ static int start(struct daemon *d, struct err *e)
     boot_raise_files();
     boot_host(c);
     if (boot_identity(c, &d->who, e) < 0 || boot_state_dir(c, &d->who, e) < 0 ||
-        boot_workspaces(c, e) < 0 || report_prepare(&d->app, &d->who, e) < 0)
+        boot_workspaces(c, e) < 0 || boot_dependencies(c, &d->who, e) < 0 ||
+        report_prepare(&d->app, &d->who, e) < 0)
         return -1;
     if (jail_open(d, e) < 0) /* the launcher: before any socket */
         return -1;
@@ -327,7 +331,9 @@ static void stop(struct daemon *d)
     sandboxes_close(a->sandboxes);
     expose_close(a->expose);
     work_pool_close(a->work); /* delivers what was under way */
+    shelf_stop(a->shelf);
     app_done(a);
+    shelf_close(a->shelf);
     report_close(a);
     store_close(a->store);
     auth_free(d->auth);

@@ -9,6 +9,7 @@
 
 #include "app/admission.h"
 #include "app/call.h"
+#include "app/dependencies.h"
 #include "app/execution.h"
 #include "app/inspect.h"
 #include "app/metrics.h"
@@ -29,6 +30,7 @@ struct http_server;
 struct sandboxes;
 struct compile_cache;
 struct kept_calls;
+struct shelf;
 struct survey;
 
 enum { APP_VERSION_MAX = 32 }; /* a language's version */
@@ -58,6 +60,8 @@ struct app {
     struct compile_cache *programs; /* owned: what was compiled for calls */
     struct kept_calls *kept;        /* owned: changes of calls that may still be written back */
     struct sessions sessions;
+    struct shelf *shelf; /* owned by main: dependencies of sessions; NULL: the jail mounts none */
+    struct dependencies dependencies;
     struct sandboxes *sandboxes; /* owned by main: persistent ones */
     struct expose *expose;       /* owned by main: the proxy into the default one, or NULL */
     struct metrics metrics;

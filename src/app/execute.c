@@ -21,6 +21,7 @@
 #include "app/kept_calls.h"
 #include "app/survey.h"
 #include "base/random.h"
+#include "store/shelf.h"
 
 enum {
     ID_RANDOM = 8,               /* characters behind the date */
@@ -166,6 +167,7 @@ static void finish(struct execution *x, bool may_deliver)
     heart_stop(x);
     artifacts_sort(&x->artifacts);
     run_free(take_ptr(&x->run));
+    shelf_release(take_ptr(&x->dependencies));
     x->result.at.collected = clock_us();
     if (may_deliver && bytes <= RENDER_INLINE) {
         render(x);
@@ -263,6 +265,16 @@ static void on_run_done(void *user)
 
 /* ---- starting ---- */
 
+/* Those the session has now, whatever it had when this was asked for. */
+static void hold_dependencies(struct execution *x)
+{
+    if (!x->session || !x->app->shelf)
+        return;
+    x->dependencies = shelf_hold(x->app->shelf, x->session->workspace);
+    if (x->dependencies)
+        x->plan->dependencies = shelf_item_name(x->dependencies);
+}
+
 static void start(void *user)
 {
     struct execution *x = user;
@@ -270,6 +282,7 @@ static void start(void *user)
     struct run_events events = {.file = on_file, .done = on_run_done, .user = x};
     struct err e;
 
+    hold_dependencies(x);
     if (run_start(a->engine, x->plan, &x->result, &events, &x->run, &e) < 0) {
         finish_unstarted(x, END_FAILED, e.text);
         return;
@@ -288,6 +301,7 @@ static void execution_free(struct execution *x)
         store_drop(a->store, x->artifacts.v[i]->stored.number);
     artifacts_done(&x->artifacts);
     run_free(x->run);
+    shelf_release(x->dependencies);
     a->langs->plan_free(x->plan);
     run_result_done(&x->result);
     buf_done(&x->json);
@@ -344,6 +358,7 @@ static int prepare(struct execution *x, const struct exec_order *o, struct err *
             return err_set(e, ERR_HOST, "no memory for a session");
         x->ticket.lane = &x->session->lane;
         spec.workspace = x->session->workspace;
+        spec.dependencies = a->shelf ? PLAN_DEPENDENCIES : NULL;
     }
     x->lang = a->langs->find(spec.language);
     if (a->langs->plan(&spec, &x->plan, e) < 0)
@@ -439,6 +454,7 @@ void app_stop_all(struct app *a, enum end_reason why)
         execution_stop(x, why);
     }
     calls_stop_all(&a->calls, why);
+    dependencies_stop_all(&a->dependencies, why);
 }
 
 void app_on_idle(struct app *a, app_idle_fn *fn, void *user)
@@ -480,6 +496,7 @@ int app_init(struct app *a, struct err *e)
     registry_init(&a->registry, execution_free);
     calls_init(&a->calls);
     inspections_init(&a->inspections);
+    dependencies_init(&a->dependencies);
     if (compile_cache_open(c->state_dir, &a->programs, e) < 0 ||
         kept_calls_new(c->retain_s, &a->kept, e) < 0)
         return -1;
@@ -499,6 +516,7 @@ void app_done(struct app *a)
     calls_done(&a->calls);
     inspections_done(a);
     kept_calls_free(take_ptr(&a->kept));
+    dependencies_done(&a->dependencies);
     compile_cache_close(take_ptr(&a->programs));
     registry_done(&a->registry);
     event_free(a->expiry);

@@ -55,6 +55,7 @@ struct execution {
     struct limits limits;
     struct ticket ticket;
     struct session *session;            /* shared, while it has a ticket; NULL: none */
+    struct shelf_item *dependencies;    /* held while it runs; NULL: none */
     unsigned char digest[SHA256_BYTES]; /* of what was asked for */
     struct plan *plan;                  /* owned, until it runs */
     struct run *run;                    /* owned */

@@ -51,6 +51,7 @@ struct session *session_enter(struct sessions *all, const char *id)
         (void)snprintf(s->id, sizeof s->id, "%s", id);
         session_workspace(id, s->workspace);
         lane_init(&s->lane);
+        lane_init(&s->dependencies);
         SLIST_INSERT_HEAD(bucket, s, chain);
     }
     s->users++;

@@ -23,7 +23,8 @@ enum {
 struct session {
     char id[SESSION_ID_MAX + 1];
     char workspace[SESSION_WORKSPACE_MAX];
-    struct lane lane;
+    struct lane lane;         /* of its executions */
+    struct lane dependencies; /* of those who change its dependencies */
     size_t users;
     SLIST_ENTRY(session) chain;
 };

@@ -17,6 +17,7 @@ api_fn api_koyeb_health, api_process_logs, api_bind_port, api_unbind_port;
 api_fn api_sandbox_create, api_sandboxes_list, api_sandbox_get, api_sandbox_delete;
 api_fn api_raw_get, api_raw_put, api_raw_delete;
 api_fn api_function_call, api_function_sync, api_inspect;
+api_fn api_dependencies_sync;
 api_fn api_execute, api_execution_get, api_execution_delete, api_artifact;
 
 /* The body of POST /execute, shaped. */
@@ -28,6 +29,7 @@ struct execute_body {
 extern const struct shape execute_shape; /* its checks want the struct app as `user` */
 
 extern const struct shape inspect_shape, sync_shape;
+extern const struct shape dependencies_shape;
 
 /* Which body a route takes, for the documentation; NULL: none. */
 const struct shape *api_shape_of(const struct route *r);

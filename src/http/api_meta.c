@@ -187,6 +187,7 @@ void api_capabilities(struct http_call *c)
     jw_kv_string(&w, "version", SBX_VERSION);
     jw_kv_string(&w, "jail", a->jail->ops->name);
     jw_kv_string(&w, "isolation_level", a->config.isolation_level);
+    jw_kv_bool(&w, "dependency_sync", a->shelf != NULL);
     write_traits(&w, "traits", a->jail->traits);
     write_traits(&w, "traits_missing", ~a->jail->traits);
     write_limits(&w, a);

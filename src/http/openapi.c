@@ -56,6 +56,16 @@ static const struct member pending_members[] = {
     {"message",      T_STRING, "Execution submitted"              },
 };
 
+static const struct member synced_members[] = {
+    {"status",                 T_STRING,  "completed"},
+    {"installed_dependencies", T_OBJECTS,
+     "name, version, install_location, install_time, "
+     "is_from_template; transitive ones, too"        },
+    {"error",                  T_STRING,  "empty"    },
+    {"started_at",             T_STRING,  "UTC"      },
+    {"completed_at",           T_STRING,  "UTC"      },
+};
+
 static const struct member problem_members[] = {
     {"error_code",   T_STRING, "a stable name, such as Executor.ValidationError" },
     {"description",  T_STRING, "what kind of problem it is"                      },
@@ -72,6 +82,7 @@ static const struct {
 } schemas[] = {
     {"ExecutionResult",  result_members,  ARRAY_LEN(result_members) },
     {"ExecutionPending", pending_members, ARRAY_LEN(pending_members)},
+    {"DependencySync",   synced_members,  ARRAY_LEN(synced_members) },
     {"Problem",          problem_members, ARRAY_LEN(problem_members)},
 };
 
@@ -105,13 +116,15 @@ static void write_member(struct jw *w, const struct member *m)
 
 static void write_field(struct jw *w, const struct shape_field *f)
 {
-    static const char *const types[] = {"string", "integer", "object", "object"};
+    static const char *const types[] = {"string", "integer", "object", "object", "array"};
 
     jw_key(w, f->name);
     jw_object(w);
     jw_kv_string(w, "type", types[f->type]);
     if (f->type == SHAPE_STRINGS)
         kv_raw(w, "additionalProperties", T_STRING);
+    if (f->type == SHAPE_LIST)
+        kv_raw(w, "items", T_STRING);
     if (f->type == SHAPE_INT)
         jw_kv_int(w, "minimum", f->min);
     if (f->type == SHAPE_INT && f->max != 0)
@@ -216,9 +229,16 @@ static void write_responses(struct jw *w, const struct route *r)
         "{\"$ref\":\"#/components/schemas/ExecutionResult\"},"
         "{\"$ref\":\"#/components/schemas/ExecutionPending\"}]}}}}";
 
+    static const char synced[] =
+        "{\"description\":\"what is installed now\",\"content\":{\"application/json\":{\"schema\":"
+        "{\"$ref\":\"#/components/schemas/DependencySync\"}}}}";
+
     jw_key(w, "responses");
     jw_object(w);
-    kv_raw(w, "200", r->handler == api_execute ? executed : "{\"description\":\"as asked for\"}");
+    kv_raw(w, "200",
+           r->handler == api_execute             ? executed
+           : r->handler == api_dependencies_sync ? synced
+                                                 : "{\"description\":\"as asked for\"}");
     kv_raw(w, "default", problem);
     jw_object_end(w);
 }

@@ -68,6 +68,8 @@ const struct route routes[] = {
      "end an execution early, or forget a finished one", NULL},
     {"GET",    "/v1/executions/*/artifacts/**", api_artifact, ROUTE_AUTH | ROUTE_HEAD, "executions",
      "a file that an execution left behind", NULL},
+    {"POST",   "/internal/session-config/sync", api_dependencies_sync, ROUTE_AUTH | ROUTE_BODY, "executions",
+     "install the Python packages of a session, in place of those it had", NULL},
     {"POST",   "/v1/functions/call", api_function_call, ROUTE_AUTH | ROUTE_BODY, "functions",
      "call one function of a piece of code in a fresh sandbox", functions_body_max},
     {"POST",   "/v1/functions/sync", api_function_sync, ROUTE_AUTH | ROUTE_BODY, "functions",
@@ -99,8 +101,9 @@ const size_t routes_n = ARRAY_LEN(routes);
 
 const struct shape *api_shape_of(const struct route *r)
 {
-    return r->handler == api_execute         ? &execute_shape
-           : r->handler == api_inspect       ? &inspect_shape
-           : r->handler == api_function_sync ? &sync_shape
-                                             : NULL;
+    return r->handler == api_execute             ? &execute_shape
+           : r->handler == api_inspect           ? &inspect_shape
+           : r->handler == api_function_sync     ? &sync_shape
+           : r->handler == api_dependencies_sync ? &dependencies_shape
+                                                 : NULL;
 }

@@ -199,12 +199,43 @@ static bool take_strings(struct shaping *s, const struct shape_field *f, struct 
     return true;
 }
 
+static bool take_list(struct shaping *s, const struct shape_field *f, struct json_value v,
+                      void *value)
+{
+    struct shape_strings *out = value;
+    struct json_value one;
+    size_t at = 0, count = 0;
+    char index[24];
+
+    if (v.type != JSON_ARRAY) {
+        shape_complain(s, f->name, NULL, "list_type", "Input should be a valid list");
+        return false;
+    }
+    while (json_array_next(v, &at, &one))
+        count++;
+    free(s->strings);
+    s->strings = count <= SHAPE_STRINGS_MAX ? calloc(count + 1, sizeof *s->strings) : NULL;
+    if (!s->strings) {
+        shape_complain(s, f->name, NULL, "too_long", "List should have at most %d items",
+                       SHAPE_STRINGS_MAX);
+        return false;
+    }
+    *out = (struct shape_strings){.v = s->strings};
+    for (at = 0; json_array_next(v, &at, &one); out->n++) {
+        (void)snprintf(index, sizeof index, "%zu", out->n);
+        if (one.type != JSON_STRING || !decode(s, one, &out->v[out->n].value))
+            shape_complain(s, f->name, index, "string_type", "Input should be a valid string");
+    }
+    return true;
+}
+
 /* clang-format off */
 static shape_take_fn *const takers[] = {
     [SHAPE_STRING]  = take_string,
     [SHAPE_INT]     = take_int,
     [SHAPE_OBJECT]  = take_object,
     [SHAPE_STRINGS] = take_strings,
+    [SHAPE_LIST]    = take_list,
 };
 /* clang-format on */
 

@@ -22,6 +22,7 @@ enum shape_type {
     SHAPE_INT,     /* int64_t; numbers, or strings that hold one; untouched when absent */
     SHAPE_OBJECT,  /* struct bytes: raw text; p == NULL when absent */
     SHAPE_STRINGS, /* struct shape_strings: an object of strings */
+    SHAPE_LIST,    /* struct shape_strings: an array of strings; names stay empty */
 };
 
 enum {
@@ -31,7 +32,7 @@ enum {
     SHAPE_FIELDS_MAX = 32,
     SHAPE_ISSUES_MAX = 64,
     SHAPE_NAME_MAX = 64,      /* of a member quoted in an issue */
-    SHAPE_STRINGS_MAX = 1000, /* members of an object of strings */
+    SHAPE_STRINGS_MAX = 1000, /* members of an object or an array of strings */
 };
 
 struct shape_strings {

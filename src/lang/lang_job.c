@@ -128,6 +128,30 @@ static int env_put_event(struct lang_job *j, const struct exec_spec *s, struct e
     return path ? env_put_string(j, "EVENT_FILE", path, e) : no_memory(e);
 }
 
+static bool is_module_path(const struct exec_spec *s, struct bytes name)
+{
+    static const char path[] = "PYTHONPATH";
+
+    return s->dependencies && name.n == sizeof path - 1 && memcmp(name.p, path, name.n) == 0;
+}
+
+/* What a request adds to the module path comes behind the dependencies. */
+static int env_put_module_path(struct lang_job *j, const struct exec_spec *s, struct bytes value,
+                               struct err *e)
+{
+    cleanup_with(buf_done) struct buf path = BUF_INIT(LANG_STRING_MAX);
+
+    (void)buf_puts(&path, s->dependencies);
+    if (value.n > 0) {
+        (void)buf_putc(&path, ':');
+        (void)buf_put(&path, value.p, value.n);
+    }
+    if (path.failed)
+        return err_set(e, ERR_CALLER, "environment variable 'PYTHONPATH' is longer than %d bytes",
+                       LANG_STRING_MAX);
+    return env_put(j, view_string("PYTHONPATH"), view(&path), e);
+}
+
 static int env_put_request(struct lang_job *j, const struct exec_spec *s, struct err *e)
 {
     for (size_t i = 0; i < s->vars_n; i++) {
@@ -139,7 +163,8 @@ static int env_put_request(struct lang_job *j, const struct exec_spec *s, struct
         if (value.n > 0 && memchr(value.p, '\0', value.n))
             return err_set(e, ERR_CALLER, "environment variable '%.*s' contains a NUL byte",
                            name.n < 64 ? (int)name.n : 64, name.p);
-        if (env_put(j, name, value, e) < 0)
+        if (is_module_path(s, name) ? env_put_module_path(j, s, value, e) < 0
+                                    : env_put(j, name, value, e) < 0)
             return -1;
     }
     return 0;
