@@ -259,7 +259,7 @@ def test_many_at_the_same_time(box, here):
 
 def test_a_tenant_that_stops_its_workers_is_not_waited_for(make_daemon):
     """Stopped workers are replaced when their time is up; meanwhile others serve."""
-    box = Sandbox(make_daemon(WORKER_ANSWER_MS=1000))
+    box = Sandbox(make_daemon(WORKER_ANSWER_MS=4000))
     box.sh("true")
     box.run("for p in $(ps -e -o pid=,comm= | grep sandbox-worker | cut -c1-8); do kill -STOP $p; done", timeout=1)
     answers = []

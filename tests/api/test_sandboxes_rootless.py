@@ -3,6 +3,7 @@
 import harness
 import pytest
 from koyeb import Sandbox
+from test_archive import Files, archive, member
 from test_rootless import NOBODY, programs  # noqa: F401 (a fixture)
 
 
@@ -42,3 +43,14 @@ def test_too_much_memory_ends_what_runs_but_not_the_sandbox(make_daemon, program
     box.sh("echo kept > /workspace/kept")
     assert box.run("python3 -c 'x = bytearray(300 << 20); import time; time.sleep(600)'")["code"] == -1
     assert box.sh("cat /workspace/kept") == "kept\n"
+
+
+def test_directories_as_archives(box):
+    files = Files(box.daemon)
+    r = files.put("/workspace/up", archive(member("d/f", b"hello"), member("d/g", b"x", mode=0o600)))
+    assert r.status == 200 and r.json() == {"path": "/workspace/up", "entries": 2, "size": 6}
+    got = files.fetch("/workspace/up")
+    assert got.status == 200 and files.put("/workspace/again", got.body).json()["entries"] == 3
+    assert box.sh("cat again/d/f; stat -c '%a %u' again/d/g") == "hello600 1000\n"
+    assert files.put("/workspace/up", archive(member("../out", b"x"))).status == 400
+    box.sh("rm -rf up again")
