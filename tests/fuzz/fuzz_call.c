@@ -9,6 +9,7 @@
 #include "call/glob.h"
 #include "call/mount.h"
 #include "call/request.h"
+#include "call/rights.h"
 #include "call/signature.h"
 #include "lang/lang_call.h"
 
@@ -38,6 +39,24 @@ static void plan_it(const struct call_request *r, const struct call_args *a)
         }
 }
 
+/* What the rules allow on a file that is there, the fence never forbids. */
+static void fence(const struct mount *m, const struct call_request *r)
+{
+    static const char *const made[] = {"/data/", "/data/x/"};
+    struct rights_ask ask = {m, r->workdir, r->files, r->files_n, made, ARRAY_LEN(made)};
+    struct call_rights rights;
+    struct err e;
+
+    if (rights_find(&ask, &rights, &e) < 0)
+        return;
+    for (size_t i = 0; i < r->files_n; i++)
+        if (mount_allows(m, r->files[i].path, r->workdir) & PERM_MODIFY)
+            assert(rights.files[i] & PLAN_MODIFY);
+    for (size_t i = 0; i < rights.dirs_n; i++)
+        assert(rights_dir(&rights, i).path[0] == '/');
+    rights_done(&rights);
+}
+
 /* A body: refused with words, or everything in it is where it should be. */
 static void body(const char *text, size_t n)
 {
@@ -60,8 +79,10 @@ static void body(const char *text, size_t n)
                 (void)!call_args_representable(&a, call_lang(i), &e);
             plan_it(&r, &a);
         }
-        if (mount_parse(m, r.mount, r.permissions, &e) == 0)
+        if (mount_parse(m, r.mount, r.permissions, &e) == 0) {
             (void)mount_allows(m, "/data/x/y.log", "/workspace");
+            fence(m, &r);
+        }
         mount_done(m);
     }
     call_args_done(&a);
@@ -95,6 +116,22 @@ static void inspected(const char *text, size_t n)
     free(s);
 }
 
+/* The body of a sync. */
+static void rules(const char *text, size_t n)
+{
+    struct mount *m = calloc(2, sizeof *m);
+    struct json_value v;
+    struct err e;
+
+    assert(m);
+    if (json_parse(text, n, 0, &v, &e) == 0) {
+        if (mount_parse_sync(&m[0], v, &m[1], &e) == 0)
+            (void)mount_answers(&m[0], &m[1], "/data/x/y.log");
+        mount_done(&m[0]);
+    }
+    free(m);
+}
+
 static void glob(const char *text, size_t n)
 {
     const char *path = memchr(text, '\n', n);
@@ -119,6 +156,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         body(text, n - 1);
     else if (data[0] == 'i')
         inspected(text, n - 1);
+    else if (data[0] == 's')
+        rules(text, n - 1);
     else
         glob(text, n - 1);
     free(text);
