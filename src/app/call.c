@@ -9,6 +9,7 @@
 #include "app/app.h"
 #include "app/call_compile.h"
 #include "app/call_inner.h"
+#include "app/call_module.h"
 #include "app/kept_calls.h"
 #include "base/random.h"
 #include "call/dirs.h"
@@ -338,6 +339,7 @@ int call_plan(struct call *c, struct err *e)
         .options_at = c->options_at,
         .args = &c->args,
         .limits = c->limits,
+        .wasm = c->wasm,
     };
 
     if (call_dirs_find(c, e) < 0 || fence(c, e) < 0)
@@ -349,7 +351,8 @@ int call_plan(struct call *c, struct err *e)
     spec.made_n = c->tree.made_n;
     if (c->build)
         spec.program = (struct bytes){c->build->program.p, c->build->program.n};
-    spec.mode = c->mode = lang_call_mode(&c->request, given_bytes(c));
+    spec.mode = c->mode =
+        c->lang == CALL_WASM ? CALL_MODE_INLINE : lang_call_mode(&c->request, given_bytes(c));
     if (lang_call_plan(&spec, &c->plan, e) < 0)
         return -1;
     if (changes_init(&c->changes, c->request.files, c->request.files_n) < 0)
@@ -403,8 +406,9 @@ static int check_language(struct call *c, const char **ret_type, struct err *e)
     if (c->lang < 0)
         return err_set(e, ERR_CALLER, "Unsupported language: %.64s", r->language.p);
     *ret_type = "EngineNotAvailable";
-    if (r->wasm)
-        return err_set(e, ERR_HOST, "the engine 'wasm' is not available here; use 'native'");
+    c->wasm = r->wasm || c->lang == CALL_WASM;
+    if (c->wasm)
+        return call_wasm_check(c->app, (enum call_lang_id)c->lang, e);
     *ret_type = "LanguageNotAvailable";
     if (!lang_call_available((enum call_lang_id)c->lang))
         return err_set(e, ERR_HOST, "%s is not installed on this host",
@@ -421,7 +425,9 @@ static int check_request(struct call *c, const char **ret_type, struct err *e)
     if (check_language(c, ret_type, e) < 0)
         return -1;
     *ret_type = "ValueError";
-    if (r->code.n > conf->code_max)
+    if (r->input.p && c->lang != CALL_WASM)
+        return err_set(e, ERR_CALLER, "stdin: only for language wasm");
+    if (r->code.n > conf->code_max && c->lang != CALL_WASM)
         return err_set(e, ERR_CALLER, "code: longer than %zu bytes", (size_t)conf->code_max);
     if (memchr(r->code.p, '\0', r->code.n))
         return err_set(e, ERR_CALLER, "code: contains a NUL character");

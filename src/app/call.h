@@ -57,6 +57,7 @@ struct call {
     struct bytes function;
     char name[CALL_NAME_MAX + 1]; /* when it was found */
     bool body;
+    bool wasm; /* the engine */
     int options_at;
     enum call_mode mode;
     struct call_signature *signature; /* owned; NULL: not needed */

@@ -9,6 +9,7 @@
 #include "app/app.h"
 #include "app/call_compile.h"
 #include "app/call_inner.h"
+#include "app/call_module.h"
 #include "app/inspect.h"
 #include "call/dispatch.h"
 
@@ -77,6 +78,10 @@ static void bind(struct call *c)
         call_fail(c, e.kind == ERR_CALLER ? "TypeError" : "SandboxError", e.text);
         return;
     }
+    if (flags_of(c) & CALL_MODULE && call_module_prepare(c, &e) < 0) {
+        call_fail(c, e.kind == ERR_CALLER ? "ValueError" : "SandboxError", e.text);
+        return;
+    }
     if (compiled && call_build_prepare(c, &e) < 0) {
         call_fail(c, e.kind == ERR_CALLER ? "SignatureError" : "SandboxError", e.text);
         return;
@@ -93,7 +98,7 @@ static void bind(struct call *c)
  * functions bind by themselves. */
 static bool needs_inspector(const struct call *c)
 {
-    if (!c->request.function.p && flags_of(c) & CALL_DETECTS)
+    if (flags_of(c) & CALL_MODULE || (!c->request.function.p && flags_of(c) & CALL_DETECTS))
         return false;
     if (!c->request.function.p || flags_of(c) & CALL_COMPILED)
         return true;

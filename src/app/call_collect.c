@@ -107,7 +107,7 @@ static void change_work_done(struct work *w)
 /* What we put there ourselves is nobody's change. */
 static bool is_ours(const struct call *c, const char *path)
 {
-    const char *place = c->fenced ? lang_call_place((enum call_lang_id)c->lang) : NULL;
+    const char *place = c->fenced ? lang_call_place((enum call_lang_id)c->lang, c->wasm) : NULL;
     size_t n = strlen(c->request.workdir);
 
     if (strncmp(path, c->request.workdir, n) != 0 || path[n] != '/')

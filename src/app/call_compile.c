@@ -48,7 +48,7 @@ static bool may_include(const struct call *c)
 static int make_key(const struct call *c, struct call_build *b, struct err *e)
 {
     cleanup_with(sha256_freep) struct sha256 *h = sha256_new();
-    const char *compiler = lang_compiler((enum call_lang_id)c->lang);
+    const char *compiler = lang_compiler((enum call_lang_id)c->lang, c->wasm);
     const int generation = GENERATION;
     struct stat st;
 
@@ -58,6 +58,7 @@ static int make_key(const struct call *c, struct call_build *b, struct err *e)
         return err_sys(e, -errno, "%s", compiler);
     add_part(h, &generation, sizeof generation);
     add_part(h, compiler, strlen(compiler));
+    add_part(h, &c->wasm, sizeof c->wasm);
     add_part(h, &st.st_mtim, sizeof st.st_mtim);
     add_part(h, &st.st_size, sizeof st.st_size);
     add_part(h, c->request.std, strlen(c->request.std));
@@ -157,6 +158,7 @@ int call_build_start(struct call *c, struct err *e)
         .workdir = c->request.workdir,
         .code = {b->code.p,       b->code.n      },
         .dispatcher = {b->dispatcher.p, b->dispatcher.n},
+        .wasm = c->wasm,
     };
     struct plan *plan = NULL;
     int r;

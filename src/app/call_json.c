@@ -133,7 +133,7 @@ static void write_meta(struct jw *w, const struct call *c)
     jw_kv_double(w, "duration", span_ms(at->asked, at->collected), 3);
     jw_kv_string(w, "signatureSource", signature_source_name(c->source));
     jw_kv_string(w, "callId", c->id);
-    jw_kv_string(w, "engine", "native");
+    jw_kv_string(w, "engine", c->wasm ? "wasm" : "native");
     jw_kv_string(w, "language", c->lang >= 0 ? call_lang((size_t)c->lang)->name : NULL);
     if (c->function.p)
         jw_kv_bytes(w, "functionName", c->function.p, c->function.n);

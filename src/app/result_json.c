@@ -135,14 +135,12 @@ static void write_termination(struct jw *w, const struct execution *x)
 
 static void write_isolation(struct jw *w, const struct execution *x)
 {
-    static const char *const templates[] = {"exec", "python", "node"};
     const struct jail *j = x->app->jail;
 
-    _Static_assert(ARRAY_LEN(templates) == TEMPLATE_COUNT, "every template has a name");
     jw_key(w, "isolation");
     jw_object(w);
     jw_kv_string(w, "jail", j->ops->name);
-    jw_kv_string(w, "template", templates[x->result.template]);
+    jw_kv_string(w, "template", jail_template_name(x->result.template));
     jw_kv_bool(w, "warm", x->result.warm);
     jw_key(w, "traits");
     jw_array(w);

@@ -13,6 +13,7 @@ static const struct call_lang langs[] = {
     [CALL_PHP] = {"php", {NULL}, "php", "user_code.php",
                   CALL_KEYWORDS | CALL_REFLECTS | CALL_INT64},
     [CALL_C] = {"c", {"clang"}, "c", "user_code.c", CALL_COMPILED},
+    [CALL_WASM] = {"wasm", {"webassembly"}, NULL, "module.wasm", CALL_MODULE},
     [CALL_CPP] = {"cpp", {"c++", "clangpp"}, "cpp", "user_code.cpp", CALL_COMPILED},
     [CALL_PERL] = {"perl", {"pl", "perl5"}, NULL, "user_code.pl",
                    CALL_KEYWORDS | CALL_REFLECTS | CALL_INT64 | CALL_DETECTS},

@@ -15,6 +15,7 @@ enum call_lang_id {
     CALL_C,
     CALL_CPP,
     CALL_PERL,
+    CALL_WASM, /* a module */
     CALL_LANG_COUNT,
 };
 
@@ -29,6 +30,7 @@ enum {
     CALL_SESSIONS = BIT(6),   /* its wrapper can stay and be called again */
     CALL_DETECTS = BIT(7),    /* its wrapper finds the function when no name is given: there is no
                                  grammar for the inspector */
+    CALL_MODULE = BIT(8),     /* the code is a WebAssembly module in base64 */
 };
 
 enum { CALL_ALIASES_MAX = 3, CALL_WORDS = 7 };

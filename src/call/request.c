@@ -26,7 +26,8 @@ const char *call_mode_name(enum call_mode m)
     F(functionName)                                                                                \
     F(args)                                                                                        \
     F(kwargs)                                                                                      \
-    F(schema) F(argsMode) F(autoModeThreshold) F(timeout) F(engine) F(options) F(resultOptions)
+    F(schema)                                                                                      \
+    F(argsMode) F(autoModeThreshold) F(timeout) F(engine) F(stdin) F(options) F(resultOptions)
 #define OPTION_FIELDS                                                                              \
     F(files)                                                                                       \
     F(mount)                                                                                       \
@@ -328,7 +329,8 @@ static int get_call(struct call_request *r, const struct body_fields *b, struct 
     r->args = b->args;
     if (get_object(b->kwargs, "kwargs", &r->kwargs, e) < 0 ||
         get_object(b->schema, "schema", &r->schema, e) < 0 ||
-        get_string(r, b->functionName, "functionName", &r->function, e) < 0)
+        get_string(r, b->functionName, "functionName", &r->function, e) < 0 ||
+        get_string(r, b->stdin, "stdin", &r->input, e) < 0)
         return -1;
     if (!r->function.p)
         return 0;

@@ -58,7 +58,8 @@ struct call_request {
     struct exec_var *vars; /* owned array */
     size_t vars_n;
     bool include_changes, include_contents, include_denied;
-    bool wasm; /* engine: "wasm" */
+    bool wasm;          /* engine: "wasm" */
+    struct bytes input; /* decoded: standard input of a module; p == NULL: none */
 };
 
 /*

@@ -26,8 +26,21 @@ enum plan_template {
     TEMPLATE_EXEC, /* nothing warmed: the sandbox execs argv */
     TEMPLATE_PYTHON,
     TEMPLATE_NODE,
+    /* WebAssembly: nothing else can run such a plan, so there is no argv to fall back to */
+    TEMPLATE_WASM_PYTHON,
+    TEMPLATE_WASM_RUBY,
+    TEMPLATE_WASM_PHP,
+    TEMPLATE_WASM_JAVASCRIPT,
+    TEMPLATE_WASM_MODULE, /* a module that comes with the job */
     TEMPLATE_COUNT,
+    TEMPLATE_WASM_FIRST = TEMPLATE_WASM_PYTHON,
 };
+
+/* Prepared only once somebody has asked for it: most never do, and each costs memory. */
+static inline bool template_is_wasm(enum plan_template t)
+{
+    return t >= TEMPLATE_WASM_FIRST;
+}
 
 /* What a fenced plan may do to what is at a path, or below it. */
 enum { PLAN_MODIFY = 1, PLAN_CREATE = 2, PLAN_DELETE = 4, PLAN_EVERYTHING = 7 };

@@ -26,3 +26,20 @@ const char *jail_trait_name(unsigned index)
     assert(index < JAIL_TRAIT_COUNT);
     return names[index];
 }
+
+const char *jail_template_name(enum plan_template t)
+{
+    static const char *const templates[] = {
+        [TEMPLATE_EXEC] = "exec",
+        [TEMPLATE_PYTHON] = "python",
+        [TEMPLATE_NODE] = "node",
+        [TEMPLATE_WASM_PYTHON] = "wasm-python",
+        [TEMPLATE_WASM_RUBY] = "wasm-ruby",
+        [TEMPLATE_WASM_PHP] = "wasm-php",
+        [TEMPLATE_WASM_JAVASCRIPT] = "wasm-javascript",
+        [TEMPLATE_WASM_MODULE] = "wasm-module",
+    };
+
+    _Static_assert(ARRAY_LEN(templates) == TEMPLATE_COUNT, "every template has a name");
+    return templates[t];
+}

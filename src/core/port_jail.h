@@ -32,7 +32,8 @@ enum jail_trait {
     JAIL_CPU = BIT(11),   /* CPU share apart from the daemon's */
 };
 enum { JAIL_TRAIT_COUNT = 12 };
-const char *jail_trait_name(unsigned index); /* "filesystem", "pid", ... */
+const char *jail_trait_name(unsigned index);          /* "filesystem", "pid", ... */
+const char *jail_template_name(enum plan_template t); /* "exec", "wasm-php", ... */
 
 struct jail; /* one opened adapter */
 
@@ -101,6 +102,7 @@ struct jail {
     const struct jail_ops *ops;
     unsigned traits;
     bool can_relay; /* sandbox_spec.relay and dependencies are understood */
+    unsigned templates; /* BIT of each that it can warm */
     /* Set by the owner: no sandbox can be made any more, ever. */
     void (*lost)(void *user);
     void *lost_user;

@@ -86,6 +86,22 @@ static void check_code(struct shaping *s, const struct shape_field *f, const voi
                        (size_t)a->config.code_max);
 }
 
+static bool is_wasm(const struct bytes *b)
+{
+    return b->n == 4 && memcmp(b->p, "wasm", 4) == 0;
+}
+
+/* Inside the jail, and never something else instead. */
+static void check_isolation(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    const struct app *a = s->user;
+    const struct bytes *b = value;
+
+    if (!is_wasm(b) && (strlen(b->p) != b->n || strcmp(b->p, a->jail->ops->name) != 0))
+        shape_complain(s, f->name, NULL, "value_error", "Input should be '%s' or 'wasm'",
+                       a->jail->ops->name);
+}
+
 static void check_timeout(struct shaping *s, const struct shape_field *f, const void *value)
 {
     const struct app *a = s->user;
@@ -116,6 +132,8 @@ static const struct shape_field fields[] = {
      "standard input; without 'event', a JSON object in it is also the event"},
     {"env_vars", SHAPE_STRINGS, 0, AT(vars), 0, 0, NULL,
      "environment variables: an object of strings"},
+    {"isolation", SHAPE_STRING, SHAPE_NULLABLE, AT(isolation), 0, 0, check_isolation,
+     "the jail's name, or wasm: python and javascript as WebAssembly inside it"},
 };
 /* clang-format on */
 const struct shape execute_shape = {fields, ARRAY_LEN(fields)};
@@ -314,6 +332,7 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
         .vars = b->vars.v,
         .vars_n = b->vars.n,
         .limits = app_limits(a, wall_ms(a, b)),
+        .wasm = is_wasm(&b->isolation),
     };
     struct exec_order order = {.spec = &spec,
                                .session_id = b->session_id.p ? b->session_id.p : "",

@@ -2,6 +2,7 @@
 /* What the daemon tells about itself. */
 #include <sys/utsname.h>
 
+#include "app/call_module.h"
 #include "base/clock.h"
 #include "base/jw.h"
 #include "http/api.h"
@@ -11,7 +12,7 @@
 #define SBX_VERSION "0"
 #endif
 
-enum { US_PER_S = 1000000, METRICS_MAX = 1 << 20 };
+enum { US_PER_S = 1000000, METRICS_MAX = 1 << 20, LABEL_MAX = 64 };
 
 static double uptime_s(const struct app *a)
 {
@@ -177,6 +178,26 @@ static void write_limits(struct jw *w, const struct app *a)
     jw_object_end(w);
 }
 
+/* Which languages functions can be called in with the engine 'wasm', and why not in the others. */
+static void write_wasm(struct jw *w, const struct app *a)
+{
+    const struct call_lang *l;
+    struct err e;
+
+    jw_key(w, "wasm");
+    jw_object(w);
+    for (size_t i = 0; (l = call_lang(i)); i++) {
+        bool is_there = call_wasm_check(a, (enum call_lang_id)i, &e) == 0;
+
+        jw_key(w, l->name);
+        jw_object(w);
+        jw_kv_bool(w, "available", is_there);
+        jw_kv_string(w, "reason", is_there ? NULL : e.text);
+        jw_object_end(w);
+    }
+    jw_object_end(w);
+}
+
 void api_capabilities(struct http_call *c)
 {
     const struct app *a = http_app(c);
@@ -192,6 +213,7 @@ void api_capabilities(struct http_call *c)
     write_traits(&w, "traits_missing", ~a->jail->traits);
     write_limits(&w, a);
     write_languages(&w, a);
+    write_wasm(&w, a);
     jw_key(&w, "settings");
     config_values_json(&a->config, &w);
     jw_object_end(&w);
@@ -245,19 +267,19 @@ static void gauges_set(struct app *a)
 
 static void write_pool(const struct app *a, struct buf *out)
 {
-    static const char *const labels[TEMPLATE_COUNT][2] = {
-        {"template=\"exec\",state=\"ready\"",   "template=\"exec\",state=\"preparing\""  },
-        {"template=\"python\",state=\"ready\"", "template=\"python\",state=\"preparing\""},
-        {"template=\"node\",state=\"ready\"",   "template=\"node\",state=\"preparing\""  },
-    };
+    char label[LABEL_MAX];
     static const char pool[] = "sandbox_pool", alive[] = "sandbox_sandboxes";
     struct jail_pool_state s = {0};
 
     a->jail->ops->state(a->jail, &s);
     metric_head(out, pool, "gauge", "prepared sandboxes by template and state");
     for (size_t t = 0; t < TEMPLATE_COUNT; t++) {
-        metric_value(out, pool, labels[t][0], s.ready[t]);
-        metric_value(out, pool, labels[t][1], s.preparing[t]);
+        const char *name = jail_template_name((enum plan_template)t);
+
+        (void)snprintf(label, sizeof label, "template=\"%s\",state=\"ready\"", name);
+        metric_value(out, pool, label, s.ready[t]);
+        (void)snprintf(label, sizeof label, "template=\"%s\",state=\"preparing\"", name);
+        metric_value(out, pool, label, s.preparing[t]);
     }
     metric_head(out, alive, "gauge", "sandboxes alive, prepared ones included");
     metric_value(out, alive, "", s.sandboxes);

@@ -23,7 +23,10 @@ static int take(struct jail *j, const struct sandbox_spec *s, struct sandbox *re
 
     if (n->sock < 0)
         return err_set(e, ERR_HOST, "the launcher is gone");
-    if (!pool_can_warm(n, want.template))
+    if (template_is_wasm(want.template) && !(j->templates & BIT(want.template)))
+        return err_set(e, ERR_HOST, "there is no such WebAssembly runtime here");
+    n->pools[want.template].asked = true;
+    if (!template_is_wasm(want.template) && !pool_can_warm(n, want.template))
         want.template = TEMPLATE_EXEC; /* slower, the same otherwise: the plan has an argv */
     b = pool_take(n, &want);
     if (b)
@@ -176,6 +179,8 @@ static void configure(struct native *n, const struct config *c)
     n->pools[TEMPLATE_EXEC].proven = true;
     n->pools[TEMPLATE_PYTHON].target = (unsigned)c->pool_python;
     n->pools[TEMPLATE_NODE].target = (unsigned)c->pool_node;
+    for (size_t t = TEMPLATE_WASM_FIRST; t < TEMPLATE_COUNT; t++)
+        n->pools[t].target = (unsigned)c->pool_wasm;
 }
 
 /* Our programs are installed side by side. */
@@ -200,6 +205,7 @@ static int start(struct native *n, const struct config *c, struct err *e)
         .workspaces = c->workspace_path,
         .dependencies = c->dependencies_path,
         .netns = c->netns,
+        .wasm = c->wasm ? c->wasm_path : "",
         .uid_base = LAUNCH_UID_BASE,
     };
     struct launch_msg hello;
@@ -208,9 +214,9 @@ static int start(struct native *n, const struct config *c, struct err *e)
         return -1;
     outbox_open(&n->outbox, n->loop, n->sock);
     n->jail.traits = hello.traits;
-    n->templates = hello.templates;
+    n->jail.templates = hello.templates;
     if (!c->node_zygote)
-        n->templates &= ~BIT(TEMPLATE_NODE);
+        n->jail.templates &= ~BIT(TEMPLATE_NODE);
     n->watch_memory = !(hello.traits & JAIL_MEMORY);
     return try_one(n, e);
 }

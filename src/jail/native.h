@@ -58,6 +58,7 @@ struct pool {
     unsigned target, n, ready;
     unsigned failures; /* in a row */
     bool proven;       /* one was ready: until then a template is only tried */
+    bool asked;        /* WebAssembly: somebody has wanted one */
 };
 
 struct native {
@@ -69,7 +70,6 @@ struct native {
     struct outbox outbox;
     pid_t guard;
     struct event readable, refill;
-    uint32_t templates; /* which can be warmed */
     uint64_t next_id;
     unsigned alive;
     bool watch_memory;

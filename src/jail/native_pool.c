@@ -63,8 +63,10 @@ static void pool_add(struct native *n, enum plan_template t)
     (void)event_add(&b->ctl, NULL);
 }
 
-static unsigned pool_want(const struct pool *p)
+static unsigned pool_want(const struct pool *p, enum plan_template t)
 {
+    if (template_is_wasm(t))
+        return p->asked && p->failures < FAILURES_MAX ? p->target : 0;
     if (p->failures >= FAILURES_MAX || (!p->proven && p->target == 0))
         return 1;
     return p->target;
@@ -77,9 +79,9 @@ void pool_on_refill(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     for (unsigned t = 0; t < TEMPLATE_COUNT && n->sock >= 0; t++) {
         struct pool *p = &n->pools[t];
-        unsigned want = pool_want(p);
+        unsigned want = pool_want(p, (enum plan_template)t);
 
-        if (n->templates & BIT(t))
+        if (n->jail.templates & BIT(t))
             for (unsigned have = p->n; have < want; have++)
                 pool_add(n, (enum plan_template)t);
     }
@@ -118,5 +120,5 @@ bool pool_can_warm(const struct native *n, enum plan_template t)
 {
     const struct pool *p = &n->pools[t];
 
-    return (n->templates & BIT(t)) && p->proven && p->failures < FAILURES_MAX;
+    return (n->jail.templates & BIT(t)) && p->proven && p->failures < FAILURES_MAX;
 }

@@ -10,6 +10,7 @@
 #include "call/sip.h"
 #include "core/exec_spec.h"
 #include "lang/lang_job.h"
+#include "lang/lang_wasm.h"
 #include "lang/wrap.h"
 
 enum {
@@ -55,6 +56,7 @@ static const struct {
     [CALL_C] = {"/usr/bin/gcc", NULL, NULL, NULL, NULL, program_job},
     [CALL_CPP] = {"/usr/bin/g++", NULL, NULL, NULL, NULL, program_job},
     [CALL_PERL] = {"/usr/bin/perl", NULL, NULL, NULL, NULL, perl_job},
+    [CALL_WASM] = {"/usr/bin/node", NULL, NULL, NULL, NULL, program_job},
 };
 /* clang-format on */
 _Static_assert(ARRAY_LEN(rows) == CALL_LANG_COUNT, "every language has a row");
@@ -64,8 +66,10 @@ bool lang_call_available(enum call_lang_id lang)
     return access(rows[lang].interpreter, X_OK) == 0;
 }
 
-const char *lang_call_place(enum call_lang_id lang)
+const char *lang_call_place(enum call_lang_id lang, bool wasm)
 {
+    if (wasm && lang == CALL_JAVASCRIPT)
+        return ".sandbox-code.js"; /* the only suffix that QuickJS loads */
     return rows[lang].place;
 }
 
@@ -142,6 +146,22 @@ static int program_job(const struct exec_spec *s, struct call_plan *c, struct er
     return 0;
 }
 
+/* In WebAssembly: what runs it is there already, so only the frames and the module differ. */
+static int wasm_job(const struct exec_spec *s, const struct lang_call *c, struct call_plan *p,
+                    struct err *e)
+{
+    enum lang_wasm_kind kind = c->lang == CALL_WASM ? LANG_WASM_FOREIGN
+                               : c->program.p       ? LANG_WASM_PROGRAM
+                                                    : LANG_WASM_RUNTIME;
+
+    if (plain_job(s, p, e) < 0)
+        return -1;
+    (void)snprintf(p->program_path, sizeof p->program_path, "/tmp/call-%s", s->execution_id);
+    lang_wasm_job(p->job, lang_wasm_template(c->lang), kind, c->dirs,
+                  c->program.p ? p->program_path : NULL);
+    return 0;
+}
+
 /* ---- the event ---- */
 
 /* [args, kwargs] as the language writes it; false: hand it over as JSON. */
@@ -172,7 +192,7 @@ static void put_inline(const struct lang_call *c, struct jw *w)
 {
     cleanup_with(buf_done) struct buf text = BUF_INIT((size_t)LITERAL_FACTOR * CALL_INLINE_MAX);
 
-    if (call_lang(c->lang)->flags & CALL_COMPILED || !put_literal(c, &text)) {
+    if (call_lang(c->lang)->flags & (CALL_COMPILED | CALL_MODULE) || !put_literal(c, &text)) {
         put_given(c, w);
         return;
     }
@@ -188,7 +208,7 @@ static int event_build(struct call_plan *p, const struct lang_call *c, size_t ar
 {
     const struct call_request *r = c->request;
     struct jw w = JW(&p->event);
-    bool compiled = call_lang(c->lang)->flags & CALL_COMPILED;
+    bool compiled = call_lang(c->lang)->flags & (CALL_COMPILED | CALL_MODULE);
 
     p->event =
         BUF_INIT(EVENT_OVERHEAD + ESCAPE_FACTOR * (compiled ? 0 : r->code.n) +
@@ -196,6 +216,8 @@ static int event_build(struct call_plan *p, const struct lang_call *c, size_t ar
     jw_object(&w);
     jw_kv_string(&w, "mode", call_mode_name(c->mode));
     jw_kv_bytes(&w, "function", c->function.p ? c->function.p : "", c->function.n);
+    if (c->lang == CALL_WASM && !c->function.p)
+        jw_kv_bool(&w, "command", true);
     jw_kv_int(&w, "resultMax", (int64_t)c->limits.result_max);
     if (!compiled) {
         jw_kv_string(&w, "file", p->file_path);
@@ -303,9 +325,9 @@ static int build(struct call_plan *p, const struct lang_call *c, struct err *e)
 
     (void)snprintf(p->file_path, sizeof p->file_path, "%s/%s",
                    strcmp(r->workdir, "/") == 0 ? "" : r->workdir, call_lang(c->lang)->file);
-    if (c->rights && rows[c->lang].place)
+    if (c->rights && lang_call_place(c->lang, c->wasm))
         (void)snprintf(p->place_path, sizeof p->place_path, "%s/%s", r->workdir,
-                       rows[c->lang].place);
+                       lang_call_place(c->lang, c->wasm));
     /* The wrapper removes it, which a fenced working directory may not allow. */
     (void)snprintf(p->request_path, sizeof p->request_path, "%s/.sandbox_request.json",
                    c->rights                      ? "/tmp"
@@ -316,14 +338,16 @@ static int build(struct call_plan *p, const struct lang_call *c, struct err *e)
     if (event_build(p, c, args_n, e) < 0)
         return -1;
     s.event = (struct bytes){p->event.p, p->event.n};
-    if (rows[c->lang].wrapper)
+    if (rows[c->lang].wrapper && !(c->wasm && c->lang == CALL_JAVASCRIPT))
         s.code = (struct bytes){rows[c->lang].wrapper, *rows[c->lang].wrapper_n};
-    if (rows[c->lang].job(&s, p, e) < 0)
+    if ((c->wasm ? wasm_job(&s, c, p, e) : rows[c->lang].job(&s, p, e)) < 0)
         return -1;
     buf_done(&p->event); /* the frames have it */
     p->plan = p->job->plan;
     p->plan.cwd = r->workdir;
     p->plan.input = (struct bytes){p->input.p, p->input.n};
+    if (r->input.p)
+        p->plan.input = r->input;
     p->plan.scan_all = true;
     p->plan.dirs = c->dirs;
     return files_build(p, c, e);

@@ -25,6 +25,7 @@ struct lang_call {
     const struct call_rights *rights; /* borrowed by the plan; NULL: everything may be written */
     const char *dirs;                 /* as in the plan; NULL: none */
     struct bytes program;             /* compiled languages: what was made; borrowed by the plan */
+    bool wasm;                        /* the engine; always for modules */
     struct limits limits;
 };
 
@@ -35,7 +36,7 @@ void lang_call_free(struct plan *p); /* NULL is fine */
 /* Is what runs the language here? */
 bool lang_call_available(enum call_lang_id lang);
 /* The name of a file that a wrapper leaves in a fenced working directory; NULL: none. */
-const char *lang_call_place(enum call_lang_id lang);
+const char *lang_call_place(enum call_lang_id lang, bool wasm);
 /* Which mode auto means for these arguments. */
 enum call_mode lang_call_mode(const struct call_request *r, size_t bytes);
 
@@ -49,10 +50,11 @@ struct lang_compile {
     const char *dirs;              /* as in the plan; NULL: none */
     const char *workdir;           /* where included files are, too; borrowed by the plan */
     struct bytes code, dispatcher; /* borrowed by the plan */
+    bool wasm;                     /* compile to WebAssembly */
     struct limits limits;
 };
 must_check int lang_compile_plan(const struct lang_compile *c, struct plan **ret, struct err *e);
 void lang_compile_free(struct plan *p); /* NULL is fine */
-const char *lang_compiler(enum call_lang_id lang);
+const char *lang_compiler(enum call_lang_id lang, bool wasm);
 /* What the compiler leaves in the workspace. */
 extern const char lang_compiled_name[];

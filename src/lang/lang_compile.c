@@ -23,12 +23,26 @@ struct compile_plan {
     char std[STD_MAX + 8];
 };
 
+/* compiler: native, then for WebAssembly */
 static const struct {
-    const char *compiler, *std, *code, *main;
+    const char *compiler[2], *std, *code, *main;
 } rows[CALL_LANG_COUNT] = {
-    [CALL_C] = {"/usr/bin/gcc", "gnu17",   "/workspace/user_code.c",   "/tmp/call/main.c"  },
-    [CALL_CPP] = {"/usr/bin/g++", "gnu++17", "/workspace/user_code.cpp", "/tmp/call/main.cpp"},
+    [CALL_C] = {{"/usr/bin/gcc", "/usr/bin/clang"},
+                "gnu17",   "/workspace/user_code.c",
+                "/tmp/call/main.c"  },
+    [CALL_CPP] = {{"/usr/bin/g++", "/usr/bin/clang++"},
+                "gnu++17", "/workspace/user_code.cpp",
+                "/tmp/call/main.cpp"},
 };
+
+static const char *const native_options[] = {"-pipe", "-fmax-errors=20", "-pthread", NULL};
+/* A module has its stack in its own memory and nothing below it: too deep is then a trap. */
+static const char *const wasm_options[] = {"--target=wasm32-wasi",
+                                           "-ferror-limit=20",
+                                           "-fignore-exceptions",
+                                           "-mexec-model=command",
+                                           "-Wl,-z,stack-size=1048576,--stack-first,--strip-all",
+                                           NULL};
 
 static int no_memory(struct err *e)
 {
@@ -83,14 +97,23 @@ static int files_build(struct compile_plan *p, const struct lang_compile *c, str
 
 static void arguments(struct compile_plan *p, const struct lang_compile *c)
 {
-    const char *const fixed[] = {
-        "-O1",      "-pipe",        "-w", "-fdiagnostics-color=never",   "-fmax-errors=20",  "-I",
-        c->workdir, "-I/workspace", "-o", "/workspace/.sandbox-program", rows[c->lang].main, "-lm",
-        "-pthread"};
+    const char *const fixed[] = {"-O1",
+                                 "-w",
+                                 "-fdiagnostics-color=never",
+                                 "-I",
+                                 c->workdir,
+                                 "-I",
+                                 "/workspace",
+                                 "-o",
+                                 "/workspace/.sandbox-program",
+                                 rows[c->lang].main,
+                                 "-lm"};
 
     (void)snprintf(p->std, sizeof p->std, "-std=%s", c->std[0] ? c->std : rows[c->lang].std);
-    lang_job_arg(p->job, rows[c->lang].compiler);
+    lang_job_arg(p->job, lang_compiler(c->lang, c->wasm));
     lang_job_arg(p->job, p->std);
+    for (const char *const *at = c->wasm ? wasm_options : native_options; *at; at++)
+        lang_job_arg(p->job, *at);
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
         lang_job_arg(p->job, fixed[i]);
 }
@@ -137,7 +160,7 @@ int lang_compile_plan(const struct lang_compile *c, struct plan **ret, struct er
     return 0;
 }
 
-const char *lang_compiler(enum call_lang_id lang)
+const char *lang_compiler(enum call_lang_id lang, bool wasm)
 {
-    return rows[lang].compiler;
+    return rows[lang].compiler[wasm];
 }

@@ -16,7 +16,7 @@ enum {
     LANG_VARS_MAX = 1000,             /* environment variables of one request */
     LANG_ENV_MAX = 1024 * 1024,       /* bytes of the environment; the kernel takes about two MiB
                                          of arguments and environment together */
-    LANG_ARGS_MAX = 16,
+    LANG_ARGS_MAX = 24,
     LANG_FILES_MAX = 2,
     LANG_FIXED_VARS = 8, /* room for the variables that are always or often there */
 };

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "lang/lang_job.h"
+#include "lang/lang_wasm.h"
 
 enum { ALIASES_MAX = 3 };
 
@@ -64,7 +65,7 @@ static int plan(const struct exec_spec *s, struct plan **ret, struct err *e)
 
     if (at < 0)
         return err_set(e, ERR_CALLER, "unknown language '%.32s'", s->language);
-    if (langs[at].plan(s, &j, e) < 0)
+    if ((s->wasm ? lang_wasm_plan : langs[at].plan)(s, &j, e) < 0)
         return -1;
     *ret = &j->plan;
     return 0;

@@ -9,6 +9,10 @@ extern const size_t wrap_python_n;
 extern const char wrap_javascript[];
 extern const size_t wrap_javascript_n;
 
+/* What a WebAssembly runtime runs beside the others. */
+extern const char wrap_wasm_python[];
+extern const char wrap_quickjs[];
+
 /* One per language whose functions can be called. */
 extern const char wrap_call_python[];
 extern const size_t wrap_call_python_n;

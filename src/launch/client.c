@@ -25,6 +25,7 @@ __attribute__((noreturn)) static void become_launcher(const struct launch_conf *
         (char *)c->workspaces,
         (char *)c->directory,
         (char *)c->dependencies,
+        (char *)c->wasm,
         NULL,
     };
     char *const empty[] = {NULL};

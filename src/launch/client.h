@@ -14,6 +14,7 @@ struct launch_conf {
     const char *workspaces;   /* directory of kept workspaces; "" for none */
     const char *dependencies; /* directory of the sessions' dependencies; "" for none */
     const char *netns;        /* "pool" or "fresh" */
+    const char *wasm;         /* directory of WebAssembly runtimes; "": there is no such engine */
     uint32_t uid_base;        /* host users of sandboxes, as root */
 };
 

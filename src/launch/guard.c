@@ -120,12 +120,12 @@ static void raise_files(void)
 }
 
 /* Arguments come from the daemon alone: uid base, netns mode, directory of workspaces, directory of
- * our programs, directory of dependencies. */
+ * our programs, directory of dependencies, directory of WebAssembly runtimes. */
 static struct launcher *parse(int argc, char **argv)
 {
     struct launcher *l = calloc(1, sizeof *l);
 
-    if (!l || argc < 6)
+    if (!l || argc < 7)
         return free(l), NULL;
     l->daemon = DAEMON_FD;
     l->slots.mntns = -1;
@@ -134,7 +134,7 @@ static struct launcher *parse(int argc, char **argv)
     l->slots.rootless = geteuid() != 0;
     kept_init(&l->kept, argv[3], l->slots.uid_base + SLOTS_MAX * UIDS_PER_SLOT, l->slots.rootless);
     kept_init(&l->shelf, argv[5], 0, l->slots.rootless);
-    zygotes_init(&l->slots.zygotes, argv[4], -1);
+    zygotes_init(&l->slots.zygotes, argv[4], argv[6]);
     l->programs = open(argv[4], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 1; i < argc; i++) /* init inherits what /proc shows of us */
         memset(argv[i], 0, strlen(argv[i]));

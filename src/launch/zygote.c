@@ -14,14 +14,22 @@
 #include "base/fd.h"
 #include "launch/sys.h"
 
-/* A program of ours, what it loads from beside it, and what it starts; all must be there. */
+#define NODE "sandbox-zygote-node", "sandbox-zygote-node.node", "/usr/bin/node"
+
+/* A program of ours, what it loads from beside it, and what it starts; all must be there. Then what
+ * the program is told to be, and which runtime it needs for that. */
 /* clang-format off */
 static const struct {
-    const char *name, *companion, *interpreter;
+    const char *name, *companion, *interpreter, *role, *runtime;
 } programs[] = {
-    [TEMPLATE_EXEC]   = {NULL,                    NULL,                       NULL           },
-    [TEMPLATE_PYTHON] = {"sandbox-zygote-python", NULL,                       NULL           },
-    [TEMPLATE_NODE]   = {"sandbox-zygote-node",   "sandbox-zygote-node.node", "/usr/bin/node"},
+    [TEMPLATE_EXEC]            = {NULL, NULL, NULL, NULL, NULL},
+    [TEMPLATE_PYTHON]          = {"sandbox-zygote-python", NULL, NULL, NULL, NULL},
+    [TEMPLATE_NODE]            = {NODE, NULL,         NULL},
+    [TEMPLATE_WASM_PYTHON]     = {NODE, "python",     "python-3.11.3.wasm"},
+    [TEMPLATE_WASM_RUBY]       = {NODE, "ruby",       "ruby-3.2.0.wasm"},
+    [TEMPLATE_WASM_PHP]        = {NODE, "php",        "php-cgi-8.2.0.wasm"},
+    [TEMPLATE_WASM_JAVASCRIPT] = {NODE, "javascript", "wasmedge_quickjs.wasm"},
+    [TEMPLATE_WASM_MODULE]     = {NODE, "module",     NULL},
 };
 /* clang-format on */
 _Static_assert(ARRAY_LEN(programs) == TEMPLATE_COUNT, "every template has a row");
@@ -48,14 +56,25 @@ static int open_beside(const char *directory, const char *name)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-void zygotes_init(struct zygotes *z, const char *directory, int mntns)
+static bool is_complete(const struct zygotes *z, size_t t, bool wasm)
 {
-    z->mntns = mntns;
+    if (programs[t].interpreter && access(programs[t].interpreter, X_OK) < 0)
+        return false;
+    if (programs[t].role && !wasm)
+        return false;
+    return !programs[t].runtime ||
+           (z->runtimes >= 0 && faccessat(z->runtimes, programs[t].runtime, R_OK, 0) == 0);
+}
+
+void zygotes_init(struct zygotes *z, const char *directory, const char *runtimes)
+{
+    z->mntns = -1;
+    z->runtimes = *runtimes ? open(runtimes, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
     for (size_t t = 0; t < TEMPLATE_COUNT; t++) {
         struct zygote *g = &z->of[t];
 
         *g = (struct zygote){.program = -1, .companion = -1, .sock = -1};
-        if (programs[t].interpreter && access(programs[t].interpreter, X_OK) < 0)
+        if (!is_complete(z, t, *runtimes != '\0'))
             continue;
         g->companion = open_beside(directory, programs[t].companion);
         if (g->companion >= 0 || !programs[t].companion)
@@ -71,10 +90,11 @@ bool zygotes_has(const struct zygotes *z, enum plan_template t)
 __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enum plan_template t,
                                                     int sock)
 {
-    char *const argv[] = {(char *)programs[t].name, NULL};
+    char *const argv[] = {(char *)programs[t].name, (char *)programs[t].role, NULL};
     int program = fcntl(z->of[t].program, F_DUPFD_CLOEXEC, 64);
     int companion = fcntl(z->of[t].companion, F_DUPFD_CLOEXEC, 64);
     int there = fcntl(sock, F_DUPFD_CLOEXEC, 64);
+    int runtimes = programs[t].runtime ? fcntl(z->runtimes, F_DUPFD_CLOEXEC, 64) : -1;
     int past = ZYGOTE_FD_COMPANION;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -84,6 +104,8 @@ __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enu
         _exit(126);
     program = dup3(program, ZYGOTE_FD + 1, O_CLOEXEC);
     if (companion >= 0 && dup2(companion, past++) < 0)
+        _exit(126);
+    if (runtimes >= 0 && dup2(runtimes, past++) < 0)
         _exit(126);
     (void)close_range((unsigned)past, ~0u, 0);
     (void)syscall(SYS_execveat, program, "", argv, environment, AT_EMPTY_PATH);

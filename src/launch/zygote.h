@@ -21,6 +21,7 @@
 enum {
     ZYGOTE_FD = 3,           /* the zygote's end */
     ZYGOTE_FD_COMPANION = 5, /* what it loads, if it has such a file; 4 was the program itself */
+    ZYGOTE_FD_RUNTIMES = 6,  /* the directory of WebAssembly runtimes, for those that have one */
     ZYGOTE_RUNS_MAX = 20000, /* of one generation */
     ZYGOTE_SECONDS_MAX = 3600,
 };
@@ -42,12 +43,14 @@ struct zygote {
 };
 
 struct zygotes {
-    int mntns; /* borrowed */
+    int mntns;    /* borrowed */
+    int runtimes; /* owned: directory of WebAssembly runtimes, or -1 */
     struct zygote of[TEMPLATE_COUNT];
 };
 
-/* Finds the programs in a directory of the host. Missing ones are an error only when used. */
-void zygotes_init(struct zygotes *z, const char *directory, int mntns);
+/* Finds the programs in a directory of the host, and what they run in another ("": no WebAssembly).
+ * Missing ones are an error only when used. */
+void zygotes_init(struct zygotes *z, const char *directory, const char *runtimes);
 bool zygotes_has(const struct zygotes *z, enum plan_template t);
 
 /* A keeper from the current generation; starts one when none runs. */

@@ -42,8 +42,9 @@
 #include "launch/runner.h"
 #include "launch/threads.h"
 #include "launch/zygote.h"
+#include "launch/zygote_node_texts.h"
 
-extern const char wrap_javascript[], zygote_node[];
+extern const char wrap_javascript[];
 
 enum {
     TRIAL_MS = 20000,
@@ -273,11 +274,21 @@ static napi_value revive(napi_env env, napi_callback_info info)
     return make_number(env, 0);
 }
 
-/* Waits for the job: { cwd, env: ['NAME=value'] }. The frames are still to be read. */
+static napi_value make_list(napi_env env, char *const *texts)
+{
+    napi_value list = NULL;
+
+    (void)napi_create_array(env, &list);
+    for (uint32_t i = 0; texts[i]; i++)
+        (void)napi_set_element(env, list, i, make_string(env, texts[i]));
+    return list;
+}
+
+/* Waits for the job: { argv, cwd, env: ['NAME=value'] }. The frames are still to be read. */
 static napi_value job(napi_env env, napi_callback_info info)
 {
     const struct symbols *y = &node_of(env, info)->symbols;
-    napi_value object = NULL, list = NULL;
+    napi_value object = NULL;
     const char *what;
     struct job j;
     int r = runner_read(&j, &what);
@@ -289,11 +300,9 @@ static napi_value job(napi_env env, napi_callback_info info)
     apply_options(y, j.argv);
     begin_uptime(y);
     (void)napi_create_object(env, &object);
-    (void)napi_create_array(env, &list);
-    for (uint32_t i = 0; j.envp[i]; i++)
-        (void)napi_set_element(env, list, i, make_string(env, j.envp[i]));
+    (void)napi_set_named_property(env, object, "argv", make_list(env, j.argv));
     (void)napi_set_named_property(env, object, "cwd", make_string(env, j.cwd));
-    (void)napi_set_named_property(env, object, "env", list);
+    (void)napi_set_named_property(env, object, "env", make_list(env, j.envp));
     return object;
 }
 
@@ -376,6 +385,7 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
         {"leave",   leave  },
     };
     struct node *n = calloc(1, sizeof *n);
+    napi_value texts = NULL;
 
     if (!n)
         die("out of memory");
@@ -388,6 +398,8 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
         (void)napi_set_named_property(env, exports, functions[i].name, f);
     }
     (void)napi_set_named_property(env, exports, "wrapper", make_string(env, wrap_javascript));
-    (void)napi_set_named_property(env, exports, "text", make_string(env, zygote_node));
+    (void)napi_create_object(env, &texts);
+    zygote_node_texts(env, texts);
+    (void)napi_set_named_property(env, exports, "texts", texts);
     return exports;
 }

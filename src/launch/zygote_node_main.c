@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox-zygote-node: starts node as a zygote, in the template root.
+ * sandbox-zygote-node: starts node as a zygote, in the template root. With the name of a
+ * WebAssembly runtime as argument it becomes a zygote of that one (wasm/host.js).
  *
  * The library that does the work (zygote_node.c) is not visible there; it comes
  * as an open descriptor, and node loads it through /proc.
@@ -25,8 +26,9 @@ static const char start[] = "{"
                             "const zygote = new (require('module'))('sandbox:zygote');"
                             "process.dlopen(zygote, '/proc/self/fd/5');"
                             "require('fs').closeSync(5);"
-                            "require('v8').setFlagsFromString('--no-lazy');"
-                            "zygote._compile(zygote.exports.text, 'sandbox:zygote');"
+                            "const { texts } = zygote.exports, wasm = process.argv.length > 1;"
+                            "if (!wasm) require('v8').setFlagsFromString('--no-lazy');"
+                            "zygote._compile(wasm ? texts.host : texts.zygote, 'sandbox:zygote');"
                             "}";
 _Static_assert(ZYGOTE_FD_COMPANION == 5, "as in the text");
 
@@ -63,9 +65,13 @@ static int refuse_rings(void)
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : filter_install(&p);
 }
 
-int main(void)
+/* Interpreters in WebAssembly recurse on V8's stack; 8 MiB is what a sandbox has (confine.c). */
+#define WASM_STACK "--stack-size=7000"
+
+int main(int argc, char **role)
 {
     char heap[48];
+    bool wasm = argc > 1;
     /* One thread of V8's for each copy: four would cost each prepared sandbox their stacks. */
     char *const argv[] = {
         (char *)"/usr/bin/node",
@@ -73,6 +79,9 @@ int main(void)
         heap,
         (char *)"-e",
         (char *)start,
+        wasm ? (char *)WASM_STACK : NULL,
+        (char *)"--",
+        wasm ? role[1] : NULL,
         NULL,
     };
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);

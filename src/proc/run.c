@@ -39,6 +39,7 @@ enum {
     DRAIN_MS = 250,     /* the ends of the pipes come at once: everything inside is dead */
     SCAN_MS = 5000,     /* between two files of the list */
     CPU_CHECK_MS = 100, /* how often a CPU limit is looked at */
+    ZYGOTE_MS = 60000,  /* a runtime that is used for the first time has to start */
     JOB_PIECES = 3,     /* head, files, frames */
 };
 
@@ -63,6 +64,7 @@ struct run {
     enum end_reason stop_reason; /* END_EXIT: nobody asked for an end */
     int kills;                   /* how far the escalation went */
     bool ready;                  /* init is known to be there */
+    uint64_t start_ms;           /* beside the wall time, until it is */
     bool scan;                   /* there is something to look at */
     bool early;                  /* EXITED came before the ends of the pipes */
     bool scan_all;               /* of the plan */
@@ -631,7 +633,7 @@ static void watch(struct run *r)
     (void)event_add(&r->job, NULL);
     capture_start(&r->out, r->engine->base, out_on_readable, r);
     capture_start(&r->err, r->engine->base, err_on_readable, r);
-    arm(&r->wall, r->limits.wall_ms);
+    arm(&r->wall, r->limits.wall_ms + r->start_ms);
     if (r->limits.cpu_ms > 0)
         arm(&r->cpu, CPU_CHECK_MS);
 }
@@ -664,6 +666,8 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
         return -1;
     result->warm = r->ready = r->sandbox.warm;
     result->template = r->sandbox.template;
+    if (template_is_wasm(r->sandbox.template) && !r->ready)
+        r->start_ms = ZYGOTE_MS;
     events_assign(r);
     if (job_send(r, p, e) < 0)
         return -1;

@@ -502,6 +502,46 @@ static void cold_is_cold(void **state)
     lang_ops.plan_free(NULL);
 }
 
+/* What launch/wasm/host.js reads from argv. */
+static void webassembly_is_told_what_to_be(void **state)
+{
+    static const struct {
+        const char *language;
+        enum plan_template template;
+    } rows[] = {
+        {"python",     TEMPLATE_WASM_PYTHON    },
+        {"js",         TEMPLATE_WASM_JAVASCRIPT},
+        {"javascript", TEMPLATE_WASM_JAVASCRIPT},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct exec_spec s = spec_of(rows[i].language, "x");
+        cleanup_plan struct plan *p = NULL;
+
+        s.wasm = true;
+        p = planned(&s);
+        assert_int_equal(p->template, rows[i].template);
+        assert_true(template_is_wasm(p->template));
+        assert_string_equal(p->argv[0], "wasm");
+        assert_string_equal(p->argv[1], "8192"); /* pages: 512 MiB */
+        assert_string_equal(p->argv[2], "");
+        assert_string_equal(p->argv[3], "");
+        assert_string_equal(p->argv[4], "runtime");
+        assert_null(p->argv[5]);
+        assert_true(p->frames.n > 0);
+    }
+}
+
+static void only_some_handlers_run_in_webassembly(void **state)
+{
+    struct exec_spec s = spec_of("shell", "x");
+
+    (void)state;
+    s.wasm = true;
+    assert_refused(&s, "WebAssembly");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -522,6 +562,8 @@ int main(void)
         cmocka_unit_test(too_much_environment_is_refused),
         cmocka_unit_test(start_variables_need_a_fresh_interpreter),
         cmocka_unit_test(cold_is_cold),
+        cmocka_unit_test(webassembly_is_told_what_to_be),
+        cmocka_unit_test(only_some_handlers_run_in_webassembly),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,9 +14,13 @@ const DEPTH = 1024;
 const STACK_MAX = 64 * 1024;
 const MESSAGE_MAX = 16 * 1024;
 const ANONYMOUS = '__anonymous_wrapper__';
+/* In WebAssembly the channel has a name, because descriptors cannot be opened there. */
+const CHANNEL = '/dev/channel';
+const ME = \PHP_SAPI === 'cli' ? 'Command line code' : __FILE__;
 
 \error_reporting(E_ALL);
-\ini_set('display_errors', 'stderr');
+\ini_set('display_errors', \PHP_SAPI === 'cli' ? 'stderr' : '0');
+\ini_set('log_errors', \PHP_SAPI === 'cli' ? '0' : '1'); // the other one's way to stderr
 \ini_set('html_errors', '0');
 \ini_set('memory_limit', '-1');
 \ini_set('serialize_precision', '-1');
@@ -40,7 +44,7 @@ function extend(string $code): void
 function channel()
 {
     static $stream = null;
-    return $stream ??= \fopen('php://fd/3', 'r+b');
+    return $stream ??= \fopen(\PHP_SAPI === 'cli' ? 'php://fd/3' : CHANNEL, 'r+b');
 }
 
 function readExactly($stream, int $n): string
@@ -78,6 +82,20 @@ function receive(): array
         $frames[$head[0]] = readExactly(channel(), \hexdec(\substr($head, 1)));
     } while ($head[0] !== 'G');
     return $frames;
+}
+
+/* In WebAssembly the interpreter has started long before its job came. */
+function settle(array $setting): void
+{
+    foreach (['STDIN' => 'r', 'STDOUT' => 'w', 'STDERR' => 'w'] as $name => $mode) {
+        \define($name, \fopen('/dev/' . \strtolower($name), $mode));
+    }
+    foreach ($setting['env'] as $pair) {
+        \putenv($pair);
+        [$name, $value] = \explode('=', $pair, 2);
+        $_SERVER[$name] = $_ENV[$name] = $value;
+    }
+    \chdir($setting['cwd']);
 }
 
 // ---- arguments ----
@@ -263,8 +281,8 @@ function reportThrown(\Throwable $e): void
         $at = isset($frame['file']) ? "{$frame['file']}:{$frame['line']}" : '[internal]';
         $lines[] = ($frame['class'] ?? '') . ($frame['type'] ?? '') . "{$frame['function']}() called at $at";
     }
-    $lines = \array_filter($lines, fn ($line) => !\str_contains($line, 'Command line code'));
-    $message = \preg_replace('/, called in Command line code.*/', '', $e->getMessage());
+    $lines = \array_filter($lines, fn ($line) => !\str_contains($line, ME));
+    $message = \preg_replace('/, called in ' . \preg_quote(ME, '/') . '.*/', '', $e->getMessage());
     report(\get_class($e), $message, \get_class($e) . ": $message\n    " .
         \implode("\n    ", $lines) . "\n");
 }
@@ -280,9 +298,33 @@ function reportThrown(\Throwable $e): void
     }
 });
 
+/* What every call does, so that it is compiled and loaded before there is one. */
+function rehearse(): void
+{
+    $event = decode('{"code":"function sandboxRehearsed($a) { return [$a]; }","given":{"args":[{"a":[1,2.5,"x",null]}],' .
+        '"kwargs":{}},"mode":"inline"}');
+    \preg_match('/^\s*<\?php\b/', text($event));
+    [$args, $names, $holes] = arguments($event);
+    $function = fn ($a) => [$a, \implode(',', \array_keys($a))];
+    [$args, $names] = bind(new \ReflectionFunction($function), $args, $names, $holes);
+    encode($function(...$args, ...$names));
+}
+
+if (\PHP_SAPI !== 'cli') {
+    for ($sandboxCallName = 0; $sandboxCallName < 20; $sandboxCallName++) {
+        rehearse();
+    }
+    \fread(\fopen('/dev/hold', 'rb'), 1); // here it is copied
+    rehearse();
+}
+
 $sandboxCallDone = false;
 try {
-    $sandboxCallEvent = decode(receive()['V']);
+    $sandboxCallFrames = receive();
+    if (isset($sandboxCallFrames['N'])) {
+        settle(decode($sandboxCallFrames['N']));
+    }
+    $sandboxCallEvent = decode($sandboxCallFrames['V']);
     extend($sandboxCallEvent['code']);
     [$sandboxCallArgs, $sandboxCallNames, $sandboxCallHoles] = arguments($sandboxCallEvent);
     load($sandboxCallEvent);

@@ -8,6 +8,7 @@ bytes and objects have a JSON form, at any depth. Stacks show the program's own 
 """
 import os
 import sys
+from errno import EACCES, EPERM, EROFS
 from _json import encode_basestring, encode_basestring_ascii, make_encoder
 
 CHANNEL = 3
@@ -15,7 +16,7 @@ HEAD = 9
 ANONYMOUS = "__anonymous_wrapper__"
 STACK_MAX = 64 * 1024
 MESSAGE_MAX = 16 * 1024
-REFUSED = (1, 13, 30)  # EPERM, EACCES, EROFS: the caller is told which path
+REFUSED = (EPERM, EACCES, EROFS)  # the caller is told which path
 
 Module, Function = type(sys), type(lambda: None)
 

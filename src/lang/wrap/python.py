@@ -326,11 +326,13 @@ def adopt(env):
     for pair in env:
         name, _, value = pair.partition(b"=")
         os.environb[name] = value
-    if "TZ" in os.environ:
+    if "TZ" in os.environ and hasattr(time, "tzset"):
         time.tzset()
     sys.path[:0] = [p for p in os.environ.get("PYTHONPATH", "").split(":") if p]
     if "numpy.random" in sys.modules:  # `random` and others see to it themselves at a fork
         sys.modules["numpy.random"].seed()
+    if "random" in sys.modules and not hasattr(posix, "register_at_fork"):
+        sys.modules["random"].seed()
     # OpenSSL seeds itself at its first use, and nothing has used it before the fork.
 
 
@@ -578,6 +580,10 @@ def run(fd, env=None):
     if frames is None:
         say("the sandbox was given no job\n")
         return 1
+    if "N" in frames:  # in WebAssembly they come along, because nothing is executed
+        setting = decode(frames["N"])
+        env = [pair.encode("utf-8", "surrogateescape") for pair in setting["env"]]
+        os.chdir(setting["cwd"])
     if env is not None:
         sys.modules.pop(__name__, None)
         adopt(env)

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Runs JavaScript in QuickJS, which is WebAssembly here: calls one function of a program, or its
+ * handler. The job comes as frames over the channel and the value leaves the same way.
+ *
+ * The program is a script whose functions are handed out by a line at its end, or a module if it
+ * imports or exports. There is no node: `std` is QuickJS's, require() knows only that and the
+ * program's own files.
+ */
+import * as std from 'std';
+
+const HEAD = 9;
+const ANONYMOUS = '__anonymous_wrapper__';
+const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname', '__sandbox__'];
+const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
+const MODULE = /^\s*(?:import\b(?!\s*\()|export\b)/m;
+const STACK_MAX = 64 * 1024;
+const MESSAGE_MAX = 16 * 1024;
+const REHEARSALS = 20;
+
+const { stringify, parse } = JSON;
+const channel = std.open('/dev/channel', 'r+');
+
+// ---- bytes ----
+
+function utf8(text) {
+    const out = [];
+    for (const character of text) {
+        let c = character.codePointAt(0);
+        if (c >= 0xd800 && c < 0xe000) c = 0xfffd;
+        if (c < 0x80) out.push(c);
+        else if (c < 0x800) out.push(0xc0 | c >> 6, 0x80 | c & 63);
+        else if (c < 0x10000) out.push(0xe0 | c >> 12, 0x80 | c >> 6 & 63, 0x80 | c & 63);
+        else out.push(0xf0 | c >> 18, 0x80 | c >> 12 & 63, 0x80 | c >> 6 & 63, 0x80 | c & 63);
+    }
+    return new Uint8Array(out);
+}
+
+/* The bytes are well-formed: they were checked before they came here. */
+function fromUtf8(bytes) {
+    const parts = [];
+    let codes = [];
+    for (let i = 0; i < bytes.length;) {
+        const b = bytes[i];
+        const n = b < 0x80 ? 1 : b < 0xe0 ? 2 : b < 0xf0 ? 3 : 4;
+        let c = n === 1 ? b : b & 0x7f >> n;
+        for (let k = 1; k < n; k++) c = c << 6 | bytes[i + k] & 63;
+        codes.push(c);
+        i += n;
+        if (codes.length === 4096) {
+            parts.push(String.fromCodePoint(...codes));
+            codes = [];
+        }
+    }
+    return parts.join('') + String.fromCodePoint(...codes);
+}
+
+function readExactly(file, n) {
+    const data = new ArrayBuffer(n);
+    for (let at = 0; at < n;) {
+        const got = file.read(data, at, n - at);
+        if (got === 0) throw new Error('the packet is not complete');
+        at += got;
+    }
+    return new Uint8Array(data);
+}
+
+// ---- the channel ----
+
+function send(kind, text) {
+    const body = utf8(text);
+    const head = utf8(kind + body.length.toString(16).padStart(8, '0'));
+    channel.write(head.buffer, 0, head.length);
+    channel.write(body.buffer, 0, body.length);
+    channel.flush();
+}
+
+function receive() {
+    const frames = {};
+    for (;;) {
+        const head = fromUtf8(readExactly(channel, HEAD));
+        frames[head[0]] = fromUtf8(readExactly(channel, parseInt(head.slice(1), 16)));
+        if (head[0] === 'G') return frames;
+    }
+}
+
+// ---- arguments ----
+
+/* QuickJS has no means for it here: the host's device does. */
+function remove(path) {
+    const device = std.open('/dev/remove', 'w');
+    device.puts(path);
+    device.close();
+}
+
+function readFile(path) {
+    const file = std.open(path, 'r');
+    if (!file) throw new Error(`cannot open ${path}`);
+    file.seek(0, std.SEEK_END);
+    const n = file.tell();
+    file.seek(0, std.SEEK_SET);
+    const text = fromUtf8(readExactly(file, n));
+    file.close();
+    return text;
+}
+
+function givenArguments(event) {
+    if (event.mode === 'stdin') {
+        const head = fromUtf8(readExactly(std.in, HEAD));
+        return parse(fromUtf8(readExactly(std.in, parseInt(head.slice(1), 16))));
+    }
+    if (event.mode === 'file') {
+        const text = readFile(event.request);
+        remove(event.request); // nothing of ours among the program's files
+        return parse(text);
+    }
+    if (event.literal !== undefined) {
+        const [args, kwargs] = std.evalScript(`(${event.literal})`);
+        return { args, kwargs, holes: event.holes };
+    }
+    return event.given;
+}
+
+/* Positions are filled already, as far as names are known; a hole is `undefined`, which makes a
+   default apply. What is left by name becomes one last object. */
+function bind(event) {
+    const { args, kwargs, holes } = givenArguments(event);
+    for (const i of holes || []) args[i] = undefined;
+    if (Object.keys(kwargs).length === 0) return args;
+    const at = event.optionsAt === undefined ? args.length : event.optionsAt;
+    if (at < args.length && args[at] !== undefined && args[at] !== null && typeof args[at] === 'object') {
+        args[at] = { ...args[at], ...kwargs };
+    } else {
+        while (args.length < at) args.push(undefined);
+        args[at] = kwargs;
+    }
+    return args;
+}
+
+// ---- the program ----
+
+function directory(path) {
+    return path.slice(0, Math.max(path.lastIndexOf('/'), 1));
+}
+
+/* './a' in the program's directory; 'std' is built in. */
+function requireFrom(dir, cache) {
+    return function require(name) {
+        if (name === 'std') return std;
+        if (!/^(?:\.{0,2}\/)/.test(name)) throw new Error(`Cannot find module '${name}'`);
+        const base = name.startsWith('/') ? name : `${dir}/${name}`;
+        const path = [base, `${base}.js`, `${base}.json`, `${base}/index.js`].find((p) => {
+            const file = std.open(p, 'r');
+            if (file) file.close();
+            return file;
+        });
+        if (!path) throw new Error(`Cannot find module '${name}'`);
+        if (!(path in cache)) {
+            const module = { exports: {} };
+            cache[path] = module;
+            const text = std.loadFile(path);
+            if (path.endsWith('.json')) module.exports = parse(text);
+            else compile(text, '')(module.exports, requireFrom(directory(path), cache), module, path, directory(path), () => {});
+        }
+        return cache[path].exports;
+    };
+}
+
+function compile(code, name, isAsync) {
+    const root = name.split('.')[0];
+    const peek = IDENTIFIER.test(root) ? `()=>typeof ${root}==="undefined"?void 0:${root}` : '()=>void 0';
+    const strict = /^\s*(?:'use strict'|"use strict")/.test(code) ? "'use strict';" : '';
+    return std.evalScript(`(${isAsync ? 'async ' : ''}function (${PARAMETERS.join(', ')}) {${strict}__sandbox__(${
+        peek});${code}\n})`);
+}
+
+function startScript(job, program) {
+    const module = { exports: {} };
+    let peek = () => undefined;
+    const done = program.call(module.exports, module.exports, requireFrom(job.dir, {}), module, job.file, job.dir, (fn) => {
+        peek = fn;
+    });
+    return {
+        done,
+        found: () => {
+            try {
+                return peek();
+            } catch (e) {
+                return undefined; // declared, but the program returned before it
+            }
+        },
+        exported: () => module.exports,
+    };
+}
+
+/* QuickJS's loader wants a file: a hidden one beside the program's other files, gone once loaded. */
+function startModule(job) {
+    const file = job.place || `${job.dir}/.sandbox.${Date.now()}.js`;
+    const root = job.name.split('.')[0];
+    const tail = IDENTIFIER.test(root) ? `\n;globalThis.__sandbox__ = ()=>typeof ${root}==="undefined"?void 0:${root};` : '';
+    const out = std.open(file, 'w');
+    out.puts(job.code + tail);
+    out.close();
+    let space = {};
+    const done = import(file).finally(() => job.place || remove(file)).then((ns) => {
+        space = ns;
+        job.peek = globalThis.__sandbox__ || (() => undefined);
+        delete globalThis.__sandbox__;
+    });
+    job.shown.push(file);
+    return { done, found: () => job.peek(), exported: () => space };
+}
+
+function startBody(job) {
+    globalThis.require = requireFrom(job.dir, {});
+    const made = std.evalScript(`(async function ${ANONYMOUS}(...args) {${job.code}\n})`);
+    return { done: undefined, found: () => made, exported: () => ({}) };
+}
+
+function start(job) {
+    if (job.body) return startBody(job);
+    if (MODULE.test(job.code)) {
+        return startModule(job);
+    }
+    try {
+        return startScript(job, compile(job.code, job.name, false));
+    } catch (e) {
+        if (!(e instanceof SyntaxError) || !/\bawait\b/.test(job.code)) throw e;
+        return startScript(job, compile(job.code, job.name, true));
+    }
+}
+
+function member(thing, names) {
+    for (const name of names) {
+        if (thing === null || thing === undefined) return undefined;
+        thing = thing[name];
+    }
+    return thing;
+}
+
+/* What is exported under the name wins over what is only declared. */
+function find(job, started) {
+    const names = job.name.split('.');
+    const out = started.exported();
+    const choices = [
+        () => member(out, names),
+        () => member(started.found(), names.slice(1)),
+        () => (out && out.default && (names.length > 1 || out.default.name !== job.name) ? member(out.default, names) : undefined),
+        () => (out && typeof out.default === 'function' && (out.default.name === job.name || job.name === 'default')
+            ? out.default : undefined),
+        () => (typeof out === 'function' && out.name === job.name ? out : undefined),
+        () => member(globalThis, names),
+    ];
+    let found;
+    for (const choice of choices) {
+        found = choice();
+        if (typeof found === 'function') return found;
+    }
+    throw found === undefined ? new Error(`Function '${job.name}' not found`)
+        : new TypeError(`'${job.name}' is not a function but ${typeof found}`);
+}
+
+// ---- values ----
+
+async function collect(value) {
+    const items = [];
+    for await (const item of value) items.push(item);
+    return items;
+}
+
+function isGenerator(value) {
+    return value !== null && typeof value === 'object' && typeof value.next === 'function' &&
+        (typeof value[Symbol.iterator] === 'function' || typeof value[Symbol.asyncIterator] === 'function');
+}
+
+function replacer(key, value) {
+    if (value instanceof Set) return [...value];
+    if (value instanceof Map) return Object.fromEntries(value);
+    return value;
+}
+
+/* QuickJS with bignum would write a BigInt as a number; node refuses. */
+function valueText(value) {
+    if (typeof value === 'function' || typeof value === 'symbol') {
+        throw new TypeError(`a ${typeof value} is not JSON serializable`);
+    }
+    const text = stringify(value, replacer);
+    return text === undefined ? 'null' : text;
+}
+
+// ---- failing ----
+
+function cleanStack(job, stack) {
+    const kept = stack.split('\n').filter((line) => line && !line.includes('/sandbox/call.js') && !line.includes('(native)'));
+    let text = kept.join('\n');
+    for (const shown of ['<evalScript>', ...job.shown]) text = text.split(shown).join(job.file);
+    return text;
+}
+
+function report(job, error) {
+    let type = typeof error;
+    let message = '';
+    let stack = '';
+    try {
+        if (error !== null && type === 'object' && typeof error.message === 'string') {
+            type = `${error.name === 'Error' || !error.name ? error.constructor.name : error.name}`;
+            message = `${error.message}`;
+            stack = typeof error.stack === 'string' ? `${type}: ${message}\n${cleanStack(job, error.stack)}` : '';
+        } else {
+            message = type === 'string' ? error : stringify(error);
+            type = 'Error';
+        }
+    } catch (e) {
+        // the type will do
+    }
+    send('E', stringify({ type, message: `${message}`.slice(0, MESSAGE_MAX), stack: stack.slice(0, STACK_MAX) }));
+    return stack || `${type}: ${message}`;
+}
+
+function leave(code) {
+    std.out.flush();
+    std.err.flush();
+    std.exit(code);
+}
+
+// ---- the job ----
+
+/* The plain texts that node's console writes. */
+function shown(value) {
+    if (typeof value === 'string') return value;
+    if (value instanceof Error) return `${value.name}: ${value.message}\n${value.stack}`;
+    if (value === null || typeof value !== 'object') return String(value);
+    try {
+        return stringify(value, replacer);
+    } catch (e) {
+        return String(value);
+    }
+}
+
+function say(file) {
+    return (...values) => {
+        file.puts(`${values.map(shown).join(' ')}\n`);
+        file.flush();
+    };
+}
+
+/* QuickJS drew its seed when the zygote started: all copies would draw the same numbers. */
+function seedRandom() {
+    const file = std.open('/dev/urandom', 'r');
+    const state = new BigUint64Array(readExactly(file, 16).buffer);
+    file.close();
+    Math.random = function random() { // xorshift128+
+        let x = state[0];
+        const y = state[1];
+        state[0] = y;
+        x ^= x << 23n & 0xffffffffffffffffn;
+        state[1] = x ^ y ^ x >> 17n ^ y >> 26n;
+        return Number((state[0] + state[1] & 0xffffffffffffffffn) >> 11n) / 2 ** 53;
+    };
+}
+
+function settle(setting) {
+    seedRandom();
+    for (const pair of setting.env) {
+        const at = pair.indexOf('=');
+        std.setenv(pair.slice(0, at), pair.slice(at + 1));
+    }
+    const { console } = globalThis;
+    for (const name of ['log', 'info', 'debug']) console[name] = say(std.out);
+    for (const name of ['error', 'warn', 'trace']) console[name] = say(std.err);
+}
+
+async function invoke(job, event) {
+    const args = bind(event);
+    const started = start(job);
+    await started.done;
+    let value = await find(job, started).apply(undefined, args);
+    if (isGenerator(value)) value = await collect(value);
+    return value;
+}
+
+async function runCall(event) {
+    const job = { code: event.code.replace(/^\ufeff/, '').replace(/^#!/, '//'), file: event.file, dir: directory(event.file),
+        name: event.function, body: event.body, place: event.place, shown: [] };
+    let text = '';
+    try {
+        text = valueText(await invoke(job, event));
+        const n = utf8(text).length;
+        if (n > event.resultMax) {
+            throw new RangeError(`the returned value has ${n} bytes as JSON, at most ${event.resultMax} are allowed`);
+        }
+    } catch (error) {
+        report(job, error);
+        leave(1);
+    }
+    send('R', text);
+    leave(0);
+}
+
+/* POST /execute: handler(event, context). */
+async function runHandler(frames) {
+    const told = parse(frames.X || '{}');
+    const job = { code: frames.C.replace(/^\ufeff/, '').replace(/^#!/, '//'), file: '/workspace/handler.js', dir: '/workspace',
+        name: 'handler', shown: [] };
+    const deadline = Date.now() + (told.remaining_ms || 0);
+    const context = {
+        execution_id: told.execution_id, aws_request_id: told.execution_id, function_name: told.function_name,
+        memory_limit_in_mb: told.memory_limit_in_mb,
+        get_remaining_time_in_millis: () => Math.max(0, deadline - Date.now()),
+        progress: (value) => send('P', stringify(value)),
+    };
+    let text = '';
+    try {
+        const started = start(job);
+        await started.done;
+        text = valueText(await find(job, started)(parse(frames.V || '{}'), context));
+        const n = utf8(text).length;
+        if (told.result_max && n > told.result_max) {
+            throw new RangeError(`the returned value has ${n} bytes as JSON, at most ${told.result_max} are allowed`);
+        }
+    } catch (error) {
+        if (error.message === "Function 'handler' not found") {
+            error = Object.assign(new Error('handler(event) is not defined'), { name: 'HandlerNotFound' });
+        }
+        std.err.puts(`${report(job, error)}\n`);
+        leave(1);
+    }
+    send('R', text);
+    leave(0);
+}
+
+/* What every call does, so that it is compiled before there is one. */
+function rehearse() {
+    const event = parse('{"mode":"inline","function":"f","literal":"[[{\\"a\\":[1,2.5,\\"é\\"]}],{}]","code":"function f(a) { return { ...a } }","file":"/tmp/f.js"}');
+    const job = { code: event.code, file: event.file, dir: '/tmp', name: 'f', shown: [] };
+    const started = startScript(job, compile(job.code, 'f', false));
+    utf8(valueText(find(job, started)(...bind(event))));
+    fromUtf8(utf8(stringify(event)));
+}
+
+for (let i = 0; i < REHEARSALS; i++) rehearse();
+std.gc();
+const hold = std.open('/dev/hold', 'r');
+hold.getByte(); // here it is copied
+hold.close();
+rehearse();
+const frames = receive();
+if (frames.N) settle(parse(frames.N));
+const event = frames.V ? parse(frames.V) : {};
+if (frames.C) runHandler(frames);
+else runCall(event);

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What a zygote for WebAssembly does before its first fork, and what a copy does when it wakes.
+ *
+ * V8 compiles the runtime of one language and runs it, together with our wrapper, until the wrapper
+ * reads /dev/hold. There the process is held: every copy is an interpreter that has started, with
+ * what programs need most loaded. A copy rehearses once more, so that pages it will write are its
+ * own before anybody waits, and then reads its job from the channel. Modules of tenants, and programs compiled from C, are not there yet; for them the zygote has only
+ * the way to run one rehearsed.
+ *
+ * The engine is a second wall. The process is locked into a sandbox like any other before a byte
+ * of a tenant reaches it; no JavaScript of a tenant ever runs in this V8, and what its WebAssembly
+ * can ask for is in wasi.js.
+ */
+'use strict';
+
+{
+
+const CHANNEL = 3;
+const RUNTIMES = '/proc/self/fd/6';
+const TO_TRY = 2;
+const PAGES_MAX = 65536;
+const SETTLE_MS = 50;
+
+const fs = require('fs');
+const Module = require('module');
+const v8 = require('v8');
+const vm = require('vm');
+const zlib = require('zlib');
+
+delete process.env.LD_PRELOAD;
+const { job, leave, pid, revive, serve, texts } = module.exports;
+const role = process.argv[1];
+
+function load(name) {
+    const made = new Module(`sandbox:${name}`);
+    made.paths = [];
+    made.require = require;
+    made._compile(texts[name], `sandbox:${name}`);
+    return made.exports;
+}
+
+const files = load('files');
+const { Channel, Device, E, Folder, Library, Stream, Tree } = files;
+const Wasi = load('wasi')(files);
+const { callExport, describe } = load('module');
+
+v8.setFlagsFromString('--expose-gc');
+const gc = vm.runInNewContext('gc');
+v8.setFlagsFromString('--no-expose-gc');
+Error.stackTraceLimit = 0; // a missing file is no reason to look at all frames
+
+// ---- ending ----
+
+/* As the same mistake in a native program ends. */
+const TRAPS = [
+    [/out of bounds|null function|signature mismatch|call stack/, 'SIGSEGV'],
+    [/divide|remainder|unrepresentable/, 'SIGFPE'],
+    [/unreachable/, 'SIGABRT'],
+];
+
+function crash(error) {
+    const text = error instanceof Error ? `${error.name}: ${error.message}` : `${error}`;
+    const [, signal] = TRAPS.find(([pattern]) => pattern.test(text)) || [null, 'SIGABRT'];
+    fs.writeSync(2, `wasm: ${text}\n`);
+    process.kill(pid(), signal);
+    leave(134);
+}
+
+function frame(kind, text) {
+    const body = Buffer.from(text);
+    return Buffer.concat([Buffer.from(kind + body.length.toString(16).padStart(8, '0')), body]);
+}
+
+// ---- holding still ----
+
+/* Garbage of the start is not copied, and V8's threads must have nothing left to do. */
+function settle() {
+    const still = new Int32Array(new SharedArrayBuffer(4));
+    gc();
+    Atomics.wait(still, 0, 0, SETTLE_MS);
+    gc();
+    Atomics.wait(still, 0, 0, SETTLE_MS);
+}
+
+/* Returns in a copy only. True: it is only to show that it works. */
+function hold() {
+    settle();
+    const why = serve();
+    revive();
+    return why === TO_TRY;
+}
+
+function receive() {
+    const { argv, cwd, env } = job();
+    const [, pages, dirs, program, kind] = argv;
+    v8.setFlagsFromString(`--wasm-max-mem-pages=${Math.min(Number(pages) || PAGES_MAX, PAGES_MAX)}`);
+    process.chdir(cwd);
+    return { cwd, dirs: dirs.split('/').filter(Boolean), env, kind, program };
+}
+
+function mountsOf(work) {
+    return ['/workspace', '/tmp', ...work.dirs.map((name) => `/${name}`)];
+}
+
+/* In front of the frames a copy is told what an interpreter normally finds at its start. */
+function setting(work) {
+    return frame('N', JSON.stringify({ cwd: work.cwd, env: work.env }));
+}
+
+class Hold extends Device {
+    constructor(channel) {
+        super('hold');
+        this.channel = channel;
+    }
+
+    read() {
+        if (hold()) this.channel.tryOut();
+        return 0;
+    }
+}
+
+/* What the wrapper reads its job from. */
+class Awaited extends Channel {
+    constructor(tree, trial) {
+        super(CHANNEL);
+        this.tree = tree;
+        this.trial = trial;
+        this.asked = this.trying = this.said = false;
+    }
+
+    read(view) {
+        if (!this.asked && !this.trying) this.begin(receive());
+        return super.read(view);
+    }
+
+    /* The copy that is tried reads a job of ours, and is right if it answers at all: nothing can
+       be written where it is, and PHP loads programs from files. */
+    write(view) {
+        this.said = true;
+        return this.trying ? view.length : super.write(view);
+    }
+
+    leave(code) {
+        leave(this.trying ? Number(!this.said) : code);
+    }
+
+    tryOut() {
+        this.trying = true;
+        this.wasi.fds[2] = new Device('null');
+        this.head = this.trial;
+    }
+
+    begin(work) {
+        this.asked = true;
+        this.tree.mount(mountsOf(work));
+        if (role === 'javascript') this.tree.startAt(work.cwd);
+        this.head = setting(work);
+    }
+}
+
+// ---- runtimes ----
+
+function untar(bytes, library) {
+    for (let at = 0; at + 512 <= bytes.length;) {
+        const text = (from, n) => bytes.toString('latin1', at + from, at + from + n).replace(/\0.*$/s, '');
+        const size = parseInt(text(124, 12), 8) || 0;
+        if (text(0, 100) === '') break;
+        if (text(156, 1) === '0' || text(156, 1) === '') {
+            library.put(text(0, 100), Uint8Array.from(bytes.subarray(at + 512, at + 512 + size)));
+        }
+        at += 512 + Math.ceil(size / 512) * 512;
+    }
+}
+
+const TRIAL = {
+    python: 'def f(a):\n    return a',
+    ruby: 'def f(a)\n  a\nend',
+    php: 'function f($a) { return $a; }',
+    javascript: 'function f(a) { return a }',
+};
+
+/* module, archive with its library, files of ours, arguments */
+const RUNTIME = {
+    python: ['python-3.11.3.wasm', 'python-3.11.3.tar.gz',
+        { '_sandbox.py': texts.python, 'call.py': texts.callPython },
+        ['python', '-B', '-c', texts.wasmPython]],
+    ruby: ['ruby-3.2.0.wasm', null, {}, ['ruby', '--disable=gems', '-e', texts.callRuby]],
+    php: ['php-cgi-8.2.0.wasm', null, { 'call.php': `<?php ${texts.callPhp}` },
+        ['php-cgi', '-q', '-n', '/sandbox/call.php']],
+    javascript: ['wasmedge_quickjs.wasm', null, { 'call.js': texts.quickjs }, ['qjs', '/sandbox/call.js']],
+};
+
+function trialOf(language) {
+    const event = { mode: 'inline', function: 'f', resultMax: 4096, file: '/tmp/trial', code: TRIAL[language],
+        given: { args: [{ a: [1, 'x', null] }], kwargs: {} } };
+    const code = language === 'python' ? texts.callPython : '';
+    return Buffer.concat([frame('N', JSON.stringify({ cwd: '/', env: [] })), frame('C', code),
+        frame('V', JSON.stringify(event)), frame('X', '{"result_max":4096}'), frame('G', '')]);
+}
+
+/* Names that a runtime imports beside WASI's own lead nowhere. */
+function importsFor(compiled, wasi) {
+    const out = {};
+    for (const { module: from, name, kind } of WebAssembly.Module.imports(compiled)) {
+        if (kind !== 'function') continue;
+        out[from] = out[from] || {};
+        out[from][name] = wasi.imports[name] || (() => E.NOSYS);
+    }
+    return out;
+}
+
+function startRuntime() {
+    const [file, archive, ours, args] = RUNTIME[role];
+    const library = new Library();
+    if (archive) untar(zlib.gunzipSync(fs.readFileSync(`${RUNTIMES}/${archive}`)), library);
+    for (const [name, text] of Object.entries(ours)) library.put(`/sandbox/${name}`, Buffer.from(text));
+    const tree = new Tree(library);
+    const channel = new Awaited(tree, trialOf(role));
+    const wasi = new Wasi({
+        args, env: [], tree, exit: (code) => channel.leave(code),
+        streams: [new Stream(0), new Stream(1), new Stream(2), channel, new Folder(tree, [], '/')],
+    });
+    wasi.devices = { channel, hold: new Hold(channel) };
+    channel.wasi = wasi;
+    v8.setFlagsFromString('--no-wasm-lazy-compilation'); // or every copy would compile what it meets first
+    const compiled = new WebAssembly.Module(fs.readFileSync(`${RUNTIMES}/${file}`));
+    fs.closeSync(6);
+    const instance = new WebAssembly.Instance(compiled, importsFor(compiled, wasi));
+    wasi.memory = instance.exports.memory;
+    try {
+        instance.exports._start();
+    } catch (error) {
+        crash(error);
+    }
+    leave(0);
+}
+
+// ---- modules ----
+
+function makeWasi(work, tree, streams, exit) {
+    const env = work.env.some((s) => s.startsWith('PWD=')) ? work.env : [...work.env, `PWD=${work.cwd}`];
+    return new Wasi({ args: ['program'], env, tree, streams, exit });
+}
+
+/* A program that was compiled from C: our wrapper is part of it and has the channel. */
+function runProgram(work) {
+    const tree = new Tree(new Library());
+    tree.mount(mountsOf(work));
+    const channel = new Channel(CHANNEL);
+    const wasi = makeWasi(work, tree, [new Stream(0), new Stream(1), new Stream(2), channel,
+        new Folder(tree, [], '/')], leave);
+    const bytes = fs.readFileSync(work.program);
+    fs.unlinkSync(work.program);
+    try {
+        const compiled = new WebAssembly.Module(bytes);
+        const instance = new WebAssembly.Instance(compiled, importsFor(compiled, wasi));
+        wasi.memory = instance.exports.memory;
+        instance.exports._start();
+    } catch (error) {
+        crash(error);
+    }
+    leave(0);
+}
+
+/* A module of the tenant's own: a command, or one function of it. */
+function runForeign(work, channel) {
+    const tree = new Tree(new Library());
+    tree.mount(mountsOf(work));
+    tree.startAt(work.cwd);
+    const wasi = makeWasi(work, tree, [new Stream(0), new Stream(1), new Stream(2),
+        new Folder(tree, [], '/')], (code) => {
+        throw { exit: code }; // eslint-disable-line no-throw-literal -- nothing of the module's may catch it
+    });
+    const bytes = fs.readFileSync(work.program);
+    fs.unlinkSync(work.program);
+    const send = (kind, text) => channel.write(frame(kind, text));
+    try {
+        leave(callExport({ bytes, wasi, channel, send, crash }));
+    } catch (error) {
+        crash(error);
+    }
+}
+
+function startModules() {
+    const tiny = Buffer.from('AGFzbQEAAAABBQFgAAF/AwIBAAcFAQFmAAAKBgEEAEEqCw==', 'base64');
+    for (let i = 0; i < 3; i++) {
+        describe(tiny);
+        if (new WebAssembly.Instance(new WebAssembly.Module(tiny)).exports.f() !== 42) leave(1);
+    }
+    const trying = hold();
+    if (new WebAssembly.Instance(new WebAssembly.Module(tiny)).exports.f() !== 42) leave(1);
+    if (trying) leave(0);
+    const work = receive();
+    if (work.kind === 'foreign') runForeign(work, new Channel(CHANNEL));
+    else runProgram(work);
+}
+
+if (role === 'module') startModules();
+else startRuntime();
+
+}
