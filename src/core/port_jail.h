@@ -101,7 +101,7 @@ struct jail_ops {
 struct jail {
     const struct jail_ops *ops;
     unsigned traits;
-    bool can_relay; /* sandbox_spec.relay and dependencies are understood */
+    bool can_relay;     /* sandbox_spec.relay and dependencies are understood */
     unsigned templates; /* BIT of each that it can warm */
     /* Set by the owner: no sandbox can be made any more, ever. */
     void (*lost)(void *user);
