@@ -50,7 +50,8 @@ static void log_done(const struct execution *x)
     const struct app *a = x->app;
 
     log_event(&a->log, LOG_INFO, "execution_done", LOG_STR("execution_id", x->id),
-              LOG_STR("request_id", x->request_id), LOG_STR("language", a->lang_names[x->lang]),
+              LOG_STR("request_id", x->request_id), LOG_STR("session_id", x->session_id),
+              LOG_STR("language", a->lang_names[x->lang]),
               LOG_STR("status", exec_status_name(x->verdict.status)),
               LOG_STR("reason", end_reason_name(x->result.reason)),
               LOG_INT("exit_code", x->result.exit_code),

@@ -283,6 +283,24 @@ def test_results_of_an_outage_all_arrive(talk, plane, results):
     wait_empty(results)
 
 
+@pytest.mark.skipif(os.environ.get("SBX_LONG") != "1", reason="takes minutes: SBX_LONG=1")
+def test_a_minute_of_silence_loses_nothing(make_daemon, plane, results):
+    """With the pauses that operators have, not those of the other tests."""
+    daemon = make_daemon(CONTROL_PLANE_URL=plane.url, INTERNAL_API_TOKEN=TOKEN, RESULTS_PATH=results)
+    plane.wait("ready")
+    before = run_async(daemon)
+    plane.wait("result", before)
+    plane.down()
+    keys, end = {before}, time.monotonic() + 60
+    while time.monotonic() < end:
+        keys.add(run_async(daemon))
+        threading.Event().wait(2)
+    plane.up()
+    keys.add(run_async(daemon))
+    harness.wait_until(lambda: plane.taken() == keys, lambda: f"missing: {keys - plane.taken()}", timeout=400)
+    harness.wait_until(lambda: not spooled(results), "the disk is empty again")
+
+
 def test_a_poisonous_result_does_not_block_the_others(talk, plane, results):
     daemon = talk(CALLBACK_ATTEMPTS=1)
     plane.wait("ready")
