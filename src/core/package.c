@@ -290,7 +290,8 @@ static bool header_take(const char *line, size_t n, const char *name, char *out,
         line++, n--;
     while (n > 0 && strchr(" \t\r", line[n - 1]))
         n--;
-    if (n == 0 || n > max || !is_printable(line, n) || memchr(line, ' ', n))
+    if (n == 0 || n > max || !is_printable(line, n) || memchr(line, ' ', n) ||
+        memchr(line, '\t', n))
         return false;
     memcpy(out, line, n);
     out[n] = '\0';

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import tempfile
 import threading
@@ -277,6 +278,32 @@ def test_goes_on_when_nobody_waits(daemon, index, session):
     gate.set()
     assert daemon.wait_record(event_type="dependencies_synced", session_id=session)
     assert versions(daemon, session, "orphan") == "1.0"
+
+
+@pytest.mark.parametrize("number, status", [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_the_end_of_the_daemon_is_its_end(make_daemon, index, session, shared, number, status):
+    """Whoever waits is told, if there is still somebody to tell; nothing is half installed."""
+    daemon = make_daemon(STATE_DIR=shared / "state", SHUTDOWN_GRACE=1)
+    gate, asked = threading.Event(), threading.Event()
+    index.add(wheel("late"))
+    index.answers["/files/late-1.0-py3-none-any.whl"] = lambda h: (asked.set(), gate.wait(120))
+    with daemon.connect(120) as running, daemon.connect(120) as behind:
+        for connection in (running, behind):
+            connection.send("POST", PATH, json=body_of(index, session, "late"))
+        assert asked.wait(60)
+        harness.wait_until(lambda: len([r for r in daemon.records() if r.get("event_type") == "dependencies_asked"]) == 2,
+                           "both are known")
+        daemon.signal(number)
+        if number == signal.SIGTERM:
+            for connection in (running, behind):
+                words = problem(connection.receive(), 500, "Executor.SessionConfigSyncError")
+                assert "shutting down" in words
+    assert daemon.wait() == status
+    gate.set()
+    daemon.check_nothing_left()
+    again = make_daemon(STATE_DIR=shared / "state")
+    assert returned(again, session, f"os.listdir('{HOME}')", "os") == []
+    harness.wait_until(lambda: not list((shared / "state" / "dependencies").glob(".new-*")), "nothing half made is left")
 
 
 # ---- what is refused ----

@@ -184,6 +184,7 @@ static void descriptions(void **state)
     assert_false(describes("Name: x\n\nVersion: 1\n", "x", "1"));
     assert_false(package_metadata_parse("", 0, &d));
     assert_false(package_metadata_parse("Name: x y\nVersion: 1\n", 21, &d));
+    assert_false(describes("Name: x\ty\nVersion: 1\n", "x\ty", "1"));
     assert_false(package_metadata_parse("Name: x\nVersion: \x1b[1m\n", 22, &d));
 }
 
