@@ -49,7 +49,7 @@ const struct config_mode_flag config_mode_flags[] = {
     {"--print-config-json", "write the list of options for tools",      CONFIG_PRINT_JSON},
     {"--check-config",      "only check the configuration",             CONFIG_CHECK     },
     {"--check-host",        "say what isolation this host can give",    CONFIG_CHECK_HOST},
-    {"--selftest",          "run one program in each runtime and exit", CONFIG_SELFTEST  },
+    {"--selftest",          "attack the sandboxes of this host, tell what holds, and exit", CONFIG_SELFTEST  },
 };
 
 /* ---- setting one value ---- */

@@ -22,6 +22,11 @@ static const struct {
                   JAIL_NOCAPS | JAIL_SECCOMP                        },
 };
 
+const char *jails_name(size_t i)
+{
+    return i < ARRAY_LEN(adapters) ? adapters[i].name : NULL;
+}
+
 int jails_required(const char *level, unsigned *ret, struct err *e)
 {
     for (size_t i = 0; i < ARRAY_LEN(levels); i++)

@@ -18,6 +18,9 @@ must_check int jails_open(const struct config *c, struct event_base *loop, const
                           struct jail **ret, struct err *e);
 void jails_close(struct jail *j); /* NULL is fine; kills every sandbox */
 
+/* Row i of the table, or NULL behind the last one. */
+const char *jails_name(size_t i);
+
 /* Traits that ISOLATION_LEVEL asks for. */
 must_check int jails_required(const char *level, unsigned *ret, struct err *e);
 

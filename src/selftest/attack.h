@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of attacks, and what was seen of one.
+ *
+ * Theory of operation
+ *
+ *   selftest.c ──row──▶ carry.c ──plan──▶ a jail ──▶ the program of the row
+ *        │                 ▲
+ *        │                 └ HELD, BREACH, HOLD on its standard output
+ *        └──before, after──▶ witness.c: files, listeners, a process, names of the host
+ *
+ * A row says which program attacks what, and which trait of a jail forbids it. The program says how
+ * it went; the witness, outside, says whether anything of the host was touched, and does so after
+ * every single attack, whatever the program says. Either is enough for a breach.
+ *
+ * A test that cannot fail proves nothing. bare.c runs the same rows without a jail, in namespaces
+ * that are thrown away, with the same witness; there the attacks have to succeed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/port_jail.h"
+#include "core/result.h"
+
+enum attack_group {
+    GROUP_FILES,
+    GROUP_ARTIFACTS,
+    GROUP_MOUNTS,
+    GROUP_PRIVILEGE,
+    GROUP_NAMESPACES,
+    GROUP_PROCESSES,
+    GROUP_CALLS,
+    GROUP_SOCKETS,
+    GROUP_NETWORK,
+    GROUP_LIMITS,
+    GROUP_OTHERS,
+    GROUP_WORK,
+    GROUP_COUNT,
+};
+
+enum attack_program {
+    PROGRAM_PROBE,
+    PROGRAM_PY_FILES,
+    PROGRAM_PY_PROCESSES,
+    PROGRAM_PY_NETWORK,
+    PROGRAM_PY_LIMITS,
+    PROGRAM_PY_OTHERS,
+    PROGRAM_PY_CONTROL,
+    PROGRAM_JS_CONTROL,
+    PROGRAM_SH_CONTROL,
+    PROGRAM_COUNT,
+};
+
+enum attack_shown { SHOWN_REAL, SHOWN_FAKED, SHOWN_UNSHOWN };
+
+enum attack_flag {
+    FLAG_TIGHT = BIT(0),   /* small limits, so that three times of them hurt nobody */
+    FLAG_SHORT = BIT(1),   /* and little time */
+    FLAG_CPU = BIT(2),     /* and little processor time */
+    FLAG_QUIET = BIT(3),   /* its output is the attack: it says nothing */
+    FLAG_COLLECT = BIT(4), /* the workspace is read afterwards, as for artifacts */
+    FLAG_AFTER = BIT(5),   /* twice, one after the other: plant, look */
+    FLAG_BESIDE = BIT(6),  /* twice, at the same time */
+    FLAG_LEAK = BIT(7),    /* without a jail it is given a descriptor to find */
+};
+
+struct attack {
+    const char *id, *title;
+    enum attack_group group;
+    enum attack_program program;
+    unsigned traits; /* enum jail_trait */
+    unsigned ends;   /* BIT(enum end_reason) */
+    enum attack_shown shown;
+    unsigned flags; /* enum attack_flag */
+};
+
+extern const struct attack attacks[];
+extern const size_t attacks_n;
+const char *attack_group_name(enum attack_group g);
+/* What should happen, in a word or two. */
+const char *attack_expected(const struct attack *a);
+
+enum { SIGHT_WORDS = 160 };
+
+/* What was seen of one attack. */
+struct sight {
+    bool held, breach, ok, absent; /* what the program said */
+    bool noticed;                  /* what the witness said */
+    bool failed;                   /* it could not even be started */
+    enum end_reason reason;
+    int exit_code;
+    char words[SIGHT_WORDS];   /* of the program, or why it failed */
+    char witness[SIGHT_WORDS]; /* of the witness; "": nothing noticed */
+    char numbers[SIGHT_WORDS]; /* what the first of two handed on */
+    uint64_t us;
+};
+
+enum verdict_kind {
+    VERDICT_HELD,       /* refused, as declared */
+    VERDICT_BREACHED,   /* a declared trait does not hold */
+    VERDICT_UNPROMISED, /* it went through, and nobody had declared otherwise */
+    VERDICT_WORKS,      /* ordinary work */
+    VERDICT_BROKEN,     /* ordinary work does not work, or an attack did not run */
+    VERDICT_ABSENT,     /* not on this host */
+    VERDICT_COUNT,
+};
+
+enum verdict_kind attack_verdict(const struct attack *a, unsigned traits, const struct sight *s);
+const char *verdict_kind_name(enum verdict_kind v);

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+#include "selftest/probe.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+enum { LINE_MAX_BYTES = 400, HOLD_S = 20 };
+
+/* The kernel enters here: the stack has the number of arguments and their addresses. */
+#if defined __x86_64__
+__asm__(
+    ".globl _start\n_start:\n xor %ebp,%ebp\n mov %rsp,%rdi\n and $-16,%rsp\n call probe_main\n");
+#elif defined __aarch64__
+__asm__(".globl _start\n_start:\n mov x29,#0\n mov x0,sp\n bl probe_main\n");
+#endif
+__attribute__((noreturn, used)) void probe_main(const long *stack);
+
+long sys6(long nr, const long a[6])
+{
+#if defined __x86_64__
+    register long r10 __asm__("r10") = a[3];
+    register long r8 __asm__("r8") = a[4];
+    register long r9 __asm__("r9") = a[5];
+    long r;
+
+    __asm__ volatile("syscall"
+                     : "=a"(r)
+                     : "a"(nr), "D"(a[0]), "S"(a[1]), "d"(a[2]), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return r;
+#else
+    register long x8 __asm__("x8") = nr;
+    register long x0 __asm__("x0") = a[0];
+    register long x1 __asm__("x1") = a[1];
+    register long x2 __asm__("x2") = a[2];
+    register long x3 __asm__("x3") = a[3];
+    register long x4 __asm__("x4") = a[4];
+    register long x5 __asm__("x5") = a[5];
+
+    __asm__ volatile("svc 0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+                     : "memory");
+    return x0;
+#endif
+}
+
+/* The compiler may ask for these even where no library is. */
+void *memset(void *p, int c, size_t n);
+void *memcpy(void *p, const void *from, size_t n);
+
+void *memset(void *p, int c, size_t n)
+{
+    volatile unsigned char *to = p;
+
+    while (n-- > 0)
+        *to++ = (unsigned char)c;
+    return p;
+}
+
+void *memcpy(void *p, const void *from, size_t n)
+{
+    volatile unsigned char *to = p;
+    const unsigned char *at = from;
+
+    while (n-- > 0)
+        *to++ = *at++;
+    return p;
+}
+
+int text_same(const char *a, const char *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
+size_t text_length(const char *s)
+{
+    size_t n = 0;
+
+    while (s[n])
+        n++;
+    return n;
+}
+
+void say_line(const char *const words[])
+{
+    char line[LINE_MAX_BYTES];
+    size_t n = 0;
+
+    for (size_t i = 0; words[i]; i++)
+        for (const char *c = words[i]; *c && n < sizeof line - 1; c++)
+            line[n++] = *c;
+    line[n++] = '\n';
+    (void)SYS(SYS_write, 1, ADDRESS(line), (long)n);
+}
+
+static const char *number(long r, char out[24])
+{
+    char digits[24];
+    size_t n = 0, at = 0;
+    unsigned long v = r < 0 ? 0ul - (unsigned long)r : (unsigned long)r;
+
+    do
+        digits[n++] = (char)('0' + v % 10);
+    while (v /= 10);
+    if (r < 0)
+        out[at++] = '-';
+    while (n > 0)
+        out[at++] = digits[--n];
+    out[at] = '\0';
+    return out;
+}
+
+const char *say_result(long r, char out[24])
+{
+    static const struct {
+        int error;
+        char name[16];
+    } names[] = {
+        {EPERM,           "EPERM"          },
+        {ENOSYS,          "ENOSYS"         },
+        {EACCES,          "EACCES"         },
+        {EINVAL,          "EINVAL"         },
+        {EAFNOSUPPORT,    "EAFNOSUPPORT"   },
+        {EPROTONOSUPPORT, "EPROTONOSUPPORT"},
+        {ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT"},
+        {ENOENT,          "ENOENT"         },
+        {ESRCH,           "ESRCH"          },
+        {EROFS,           "EROFS"          },
+        {ENODEV,          "ENODEV"         },
+        {EBADF,           "EBADF"          },
+        {EFAULT,          "EFAULT"         },
+        {EOPNOTSUPP,      "EOPNOTSUPP"     },
+        {EBUSY,           "EBUSY"          },
+        {EIO,             "EIO"            },
+        {ENOTTY,          "ENOTTY"         },
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (r == -names[i].error)
+            return names[i].name;
+    return number(r, out);
+}
+
+__attribute__((noreturn)) void leave(int status)
+{
+    for (;;)
+        (void)SYS(SYS_exit_group, status);
+}
+
+void was_held(long r)
+{
+    char text[24];
+
+    SAY("HELD ", say_result(r, text));
+    leave(0);
+}
+
+void was_breached(const char *words)
+{
+    SAY("BREACH ", words);
+    leave(0);
+}
+
+void was_breached_holding(const char *words, const char *what, long n)
+{
+    const long nap[2] = {HOLD_S, 0};
+    char text[24];
+
+    SAY("BREACH ", words);
+    SAY("HOLD ", what, " ", number(n, text));
+    (void)SYS(SYS_nanosleep, ADDRESS(nap));
+    leave(0);
+}
+
+int is_refusal(long r)
+{
+    return r == -EPERM || r == -ENOSYS || r == -EACCES;
+}
+
+void fake_success(long nr)
+{
+    const struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {
+        .len = sizeof code / sizeof code[0],
+        .filter = (struct sock_filter *)(uintptr_t)code,
+    };
+
+    (void)SYS(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1);
+    (void)SYS(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, ADDRESS(&program));
+}
+
+long fork_raw(void)
+{
+    return SYS(SYS_clone, SIGCHLD);
+}
+
+static long to_number(const char *s)
+{
+    long v = 0;
+
+    for (; *s >= '0' && *s <= '9'; s++)
+        v = v * 10 + (*s - '0');
+    return v;
+}
+
+void probe_main(const long *stack)
+{
+    const char *const *argv = (const char *const *)(stack + 1);
+    struct probe p;
+
+    if (stack[0] < 5) {
+        SAY("usage: probe ID MARK DIRECTORY VICTIM [fake]");
+        leave(2);
+    }
+    p = (struct probe){argv[1], argv[2], argv[3], to_number(argv[4]), stack[0] > 5};
+    probe_calls(&p);
+    probe_sockets(&p);
+    probe_processes(&p);
+    probe_roots(&p);
+    SAY("no such attack: ", p.id);
+    leave(2);
+}

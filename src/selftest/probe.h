@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The probe: attacks that need system calls and nothing else.
+ *
+ * A program without a C library, because it has to run in any root, because a library would turn
+ * some of these calls into others, and because its few kilobytes can be carried through any
+ * interface of the daemon.
+ *
+ *   probe ID MARK DIRECTORY VICTIM [fake]
+ *
+ * It says on standard output what it got, in words that src/selftest/carry.c reads:
+ *
+ *   HELD ...     refused; the words say how
+ *   BREACH ...   it went through
+ *   HOLD WHAT N  something is being held: look at this process from outside, then kill it
+ *
+ * With `fake` a filter of its own lets the attacked call succeed without being carried out: it
+ * shows that the probe would notice a success which no throw-away namespace can give it.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+struct probe {
+    const char *id, *mark, *dir;
+    long victim; /* pid of a process on the host */
+    int fake;
+};
+
+/* ---- probe.c ---- */
+
+long sys6(long nr, const long a[6]);
+#define SYS(nr, ...) sys6(nr, (const long[6]){__VA_ARGS__})
+#define ADDRESS(p)   ((long)(uintptr_t)(p))
+
+int text_same(const char *a, const char *b);
+size_t text_length(const char *s);
+/* NULL-terminated list of strings on one line of standard output. */
+void say_line(const char *const words[]);
+#define SAY(...) say_line((const char *const[]){__VA_ARGS__, NULL})
+/* Number or the name of a negative errno; the text lives in out. */
+const char *say_result(long r, char out[24]);
+
+__attribute__((noreturn)) void leave(int status);
+/* Says HELD with the result and ends. */
+__attribute__((noreturn)) void was_held(long r);
+/* Says BREACH and ends. */
+__attribute__((noreturn)) void was_breached(const char *words);
+/* Says BREACH, then HOLD, and waits to be looked at. */
+__attribute__((noreturn)) void was_breached_holding(const char *words, const char *what, long n);
+/* Is it one of the answers of a wall? */
+int is_refusal(long r);
+/* From now on the call `nr` answers 0 and does nothing. */
+void fake_success(long nr);
+long fork_raw(void);
+
+/* ---- one function per file: runs the attack and ends, or returns when it has no such id ---- */
+
+void probe_calls(const struct probe *p);
+void probe_sockets(const struct probe *p);
+void probe_processes(const struct probe *p);
+void probe_roots(const struct probe *p);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Out of the root, and out of the program. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "selftest/probe.h"
+
+enum { FDS_MAX = 4096, UP = 64 };
+
+/* The old way out: keep a directory open, make a root below it, climb. */
+static void chroot_escape(const struct probe *p)
+{
+    long out = SYS(SYS_openat, AT_FDCWD, ADDRESS("/"), O_RDONLY | O_DIRECTORY), r, canary;
+
+    (void)SYS(SYS_mkdirat, AT_FDCWD, ADDRESS("cell"), 0755);
+    r = SYS(SYS_chroot, ADDRESS("cell"));
+    if (r < 0)
+        was_held(r);
+    (void)SYS(SYS_fchdir, out);
+    for (int i = 0; i < UP; i++)
+        (void)SYS(SYS_chdir, ADDRESS(".."));
+    (void)SYS(SYS_chroot, ADDRESS("."));
+    canary = SYS(SYS_openat, AT_FDCWD, ADDRESS(p->dir), O_RDONLY | O_DIRECTORY);
+    if (canary >= 0)
+        was_breached_holding("climbed out", "fd", canary);
+    was_breached("chroot");
+}
+
+static void chroot_plain(const struct probe *p)
+{
+    long r;
+
+    (void)p;
+    r = SYS(SYS_chroot, ADDRESS("/tmp"));
+    if (r == 0)
+        was_breached_holding("a root of its choice", "root", 0);
+    was_held(r);
+}
+
+/* A descriptor of a directory that somebody forgot leads out, whatever the root is. */
+static void leaked_descriptors(const struct probe *p)
+{
+    for (long fd = 3; fd < FDS_MAX; fd++) {
+        long up = SYS(SYS_openat, fd, ADDRESS(".."), O_RDONLY | O_DIRECTORY);
+
+        if (up >= 0)
+            was_breached_holding("a directory was left open", "fd", fd);
+        if (up != -EBADF && up != -ENOTDIR)
+            was_breached_holding("something was left open", "fd", fd);
+    }
+    (void)p;
+    was_held(-EBADF);
+}
+
+static void write_own_program(const struct probe *p)
+{
+    long fd = SYS(SYS_openat, AT_FDCWD, ADDRESS("/proc/1/exe"), O_WRONLY);
+
+    (void)p;
+    if (fd >= 0)
+        was_breached_holding("the program of pid 1, for writing", "fd", fd);
+    was_held(fd);
+}
+
+static void read_init_memory(const struct probe *p)
+{
+    long fd = SYS(SYS_openat, AT_FDCWD, ADDRESS("/proc/1/mem"), O_RDWR);
+
+    (void)p;
+    if (fd >= 0)
+        was_breached_holding("the memory of pid 1", "fd", fd);
+    was_held(fd);
+}
+
+/* The link follows pid 1 to its root, wherever that is. */
+static void root_of_init(const struct probe *p)
+{
+    long fd = SYS(SYS_openat, AT_FDCWD, ADDRESS("/proc/1/root"), O_RDONLY | O_DIRECTORY);
+
+    (void)p;
+    if (fd >= 0)
+        was_breached_holding("the root of pid 1", "fd", fd);
+    was_held(fd);
+}
+
+static void core_limit(const struct probe *p)
+{
+    const long more[2] = {1 << 20, 1 << 20};
+    long r = SYS(SYS_prlimit64, 0, 4, ADDRESS(more), 0);
+
+    (void)p;
+    if (r == 0)
+        was_breached("core dumps");
+    was_held(r);
+}
+
+/* Bytes from /dev/zero as a program: the mount must not forbid what /workspace allows. */
+static void device_open(const struct probe *p)
+{
+    static const char names[][16] = {"/dev/mem",   "/dev/kmsg",  "/dev/kvm",
+                                     "/dev/sda",   "/dev/vda",   "/dev/fuse",
+                                     "/dev/loop0", "/dev/nvme0", "/dev/port"};
+
+    (void)p;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        long fd = SYS(SYS_openat, AT_FDCWD, ADDRESS(names[i]), O_RDONLY | O_NONBLOCK);
+
+        if (fd >= 0)
+            was_breached_holding(names[i], "fd", fd);
+    }
+    was_held(-ENOENT);
+}
+
+static const struct {
+    char id[20];
+    void (*run)(const struct probe *p);
+} attacks[] = {
+    {"chroot",        chroot_plain      },
+    {"chroot-escape", chroot_escape     },
+    {"leaked-fds",    leaked_descriptors},
+    {"exe-write",     write_own_program },
+    {"init-memory",   read_init_memory  },
+    {"init-root",     root_of_init      },
+    {"core-limit",    core_limit        },
+    {"devices",       device_open       },
+};
+
+void probe_roots(const struct probe *p)
+{
+    for (size_t i = 0; i < sizeof attacks / sizeof attacks[0]; i++)
+        if (text_same(attacks[i].id, p->id))
+            attacks[i].run(p);
+}

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: MIT
+# Files of the host, by every way to name them. The canaries are in event["dir"].
+
+
+@attack("host-read")
+def _(event):
+    return read(event["dir"] + "/secret")
+
+
+@attack("host-write")
+def _(event):
+    with open(event["dir"] + "/writable", "a") as f:
+        f.write("written")
+    return "written"
+
+
+@attack("host-create")
+def _(event):
+    open(event["dir"] + "/created", "w").close()
+    return "created"
+
+
+@attack("host-remove")
+def _(event):
+    os.unlink(event["dir"] + "/removable")
+    return "removed"
+
+
+@attack("host-list")
+def _(event):
+    return below(event["dir"])
+
+
+@attack("host-link")
+def _(event):
+    os.link(event["dir"] + "/secret", event["dir"] + "/linked")
+    return "a second name"
+
+
+@attack("proc-root")
+def _(event):
+    ways = [f"/proc/{p}/{d}" for p in ("1", "self", "thread-self", "2", str(os.getppid())) for d in ("root", "cwd")]
+    return reached([w + event["dir"] + "/secret" for w in ways], read)
+
+
+@attack("dot-dot")
+def _(event):
+    return reached(["../" * n + event["dir"][1:] + "/secret" for n in (2, 8, 40)], read)
+
+
+@attack("symlink-read")
+def _(event):
+    os.symlink(event["dir"] + "/secret", "link-" + event["mark"])
+    return read("link-" + event["mark"])
+
+
+@attack("symlink-slash")
+def _(event):
+    os.symlink(event["dir"], "dir-" + event["mark"])
+    return reached(["dir-" + event["mark"] + "/", "dir-" + event["mark"] + "/."], below)
+
+
+@attack("symlink-write")
+def _(event):
+    os.symlink(event["dir"] + "/through", "out-" + event["mark"])
+    with open("out-" + event["mark"], "w") as f:
+        f.write("through a link")
+    return "written"
+
+
+@attack("fd-climb")
+def _(event):
+    names = os.listdir("/proc/self/fd")
+    paths = [f"/proc/self/fd/{n}/{up}{event['dir']}/secret" for n in names for up in ("..", "../../..")]
+    return reached(paths, read)
+
+
+@attack("magic-cwd")
+def _(event):
+    for n in range(3, 64):
+        try:
+            os.chdir(f"/proc/self/fd/{n}")
+        except OSError:
+            continue
+        return reached(["../" * 40 + event["dir"][1:] + "/secret"], read)
+    return reached(["/proc/self/cwd" + event["dir"] + "/secret"], read)
+
+
+@attack("plant")
+def _(event):
+    # Wherever this may be written, the host must not have it afterwards: the witness looks there.
+    for place in ("/usr/lib", "/etc", "/bin", "/var/tmp", "/tmp", "/dev/shm", "/dev", "/"):
+        try:
+            open(f"{place}/{event['mark']}", "w").close()
+        except OSError:
+            pass
+
+
+@attack("system-change")
+def _(event):
+    done = []
+    for path in ("/usr/bin/env", "/etc/passwd", "/bin/sh", event["dir"] + "/writable"):
+        for action in (lambda p: os.close(os.open(p, os.O_WRONLY)), lambda p: os.chmod(p, 0o4777), os.utime):
+            try:
+                action(path)
+                done.append(path)
+            except OSError:
+                pass
+    return ", ".join(sorted(set(done)))
+
+
+@attack("dev-nodes")
+def _(event):
+    harmless = {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "fd", "stdin", "stdout",
+                "stderr", "core", "mqueue", "console"}
+    return ", ".join(sorted(set(os.listdir("/dev")) - harmless)[:8])
+
+
+@attack("proc-sys-write")
+def _(event):
+    done = []
+    for path in ("kernel/hostname", "kernel/core_pattern", "kernel/sysrq", "vm/overcommit_memory", "vm/drop_caches",
+                 "net/ipv4/ip_forward", "net/ipv4/ip_local_port_range", "user/max_user_namespaces"):
+        try:
+            os.close(os.open("/proc/sys/" + path, os.O_WRONLY))
+            done.append(path)
+        except OSError:
+            pass
+    return ", ".join(done)
+
+
+@attack("proc-write")
+def _(event):
+    done = []
+    for path in ("/proc/sysrq-trigger", "/proc/irq/0/smp_affinity", "/proc/mtrr", "/proc/bus/pci/00/00.0",
+                 "/proc/1/oom_score_adj", "/proc/1/coredump_filter", "/proc/1/clear_refs"):
+        try:
+            os.close(os.open(path, os.O_WRONLY))
+            done.append(path)
+        except OSError:
+            pass
+    return ", ".join(done)
+
+
+@attack("proc-secrets")
+def _(event):
+    for path in ("/proc/kcore", "/proc/kmsg", "/proc/kpagecount", "/proc/vmallocinfo", "/proc/slabinfo",
+                 "/proc/timer_list", "/proc/sched_debug", "/proc/1/environ", "/proc/1/maps", "/proc/1/stack"):
+        try:
+            with open(path, "rb", 0) as f:
+                if f.read(16):
+                    return path
+        except OSError:
+            pass
+    with open("/proc/kallsyms") as f:
+        line = f.readline().split()
+    return line and int(line[0], 16) and "addresses of the kernel"
+
+
+@attack("sys-tree")
+def _(event):
+    return reached(["/sys/kernel", "/sys/class", "/sys/devices", "/sys/firmware"], below)
+
+
+@attack("cgroup-tree")
+def _(event):
+    found = [line for line in read("/proc/self/mountinfo").splitlines() if " - cgroup" in line]
+    return found[0] if found else reached(["/sys/fs/cgroup"], below)
+
+
+@attack("cgroup-escape")
+def _(event):
+    ways = [f"/sys/fs/cgroup/{d}{n}" for d in ("", "memory/", "pids/", "unified/") for n in
+            ("cgroup.procs", "release_agent", "cgroup.subtree_control", "tasks")]
+    ways += [f"/proc/1/root/sys/fs/cgroup/{n}" for n in ("cgroup.procs", "release_agent")]
+    return reached(ways, lambda p: os.stat(p).st_ino)
+
+
+@attack("host-secrets")
+def _(event):
+    return reached(["/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/root/.ssh", "/etc/ssh/ssh_host_rsa_key",
+                    "/var/run/docker.sock", "/run/containerd/containerd.sock", event["dir"] + "/secret"], read)
+
+
+@attack("identity")
+def _(event):
+    # What is printed is compared outside with the real ones.
+    texts = [os.uname().nodename]
+    for path in ("/etc/hostname", "/etc/machine-id", "/etc/hosts", "/proc/sys/kernel/hostname"):
+        try:
+            texts.append(read(path))
+        except OSError:
+            pass
+    say("SEEN", *texts)
+
+
+@attack("environment")
+def _(event):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        for name in ("environ", "cmdline", "auxv"):
+            try:
+                say("SEEN", read(f"/proc/{pid}/{name}").replace("\0", " "))
+            except OSError:
+                pass
+
+
+@attack("descriptors")
+def _(event):
+    found = []
+    for n in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{n}")
+        except OSError:
+            continue
+        if target.startswith("/") and not target.startswith(("/dev/", "/proc/", "/workspace", "/tmp", "/usr/")):
+            found.append(target)
+    return ", ".join(found)
+
+
+# ---- what is left in the workspace for the daemon to find ----
+
+
+@attack("artifact-symlink")
+def _(event):
+    os.symlink(event["dir"] + "/secret", "result.txt")
+
+
+@attack("artifact-directory")
+def _(event):
+    os.symlink(event["dir"], "results")
+
+
+@attack("artifact-fifo")
+def _(event):
+    os.mkfifo("result.txt")
+
+
+@attack("artifact-socket")
+def _(event):
+    s = socket.socket(socket.AF_UNIX)
+    s.bind("result.sock")
+
+
+@attack("artifact-proc")
+def _(event):
+    os.symlink("/proc/self/environ", "result.txt")
+
+
+@attack("artifact-names")
+def _(event):
+    for name in (b"-rf", b"new\nline", b"\xff\xfe", b"a" * 255, b"..hidden", b"\x1b[2J", b"quote'\"`$(id)"):
+        open(name, "w").close()
+    os.symlink("loop", "loop")
+    with open("sparse", "w") as f:
+        try:
+            f.truncate(1 << 40)
+        except OSError:
+            pass
+
+
+@attack("artifact-deep")
+def _(event):
+    for _ in range(400):
+        os.mkdir("d")
+        os.chdir("d")
+    open("bottom", "w").close()

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+# More than one's share. Every attack stops by itself at three times the limit it was told, so that
+# it does no harm where nothing stops it.
+import mmap
+import threading
+
+MIB = 1 << 20
+OVER = 3
+
+
+def touch(size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
+    m = mmap.mmap(-1, size, flags=flags)
+    for at in range(0, size, 4096):
+        m[at] = 1
+    return m
+
+
+@attack("memory")
+def _(event):
+    touch(OVER * event["memory"])
+    return f"{OVER * event['memory'] // MIB} MiB touched"
+
+
+@attack("memory-shared")
+def _(event):
+    touch(OVER * event["memory"], mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
+    return f"{OVER * event['memory'] // MIB} MiB of shared memory touched"
+
+
+@attack("memory-children")
+def _(event):
+    children = []
+    for _ in range(2 * OVER):
+        children.append(os.fork())
+        if children[-1] == 0:
+            kept = touch(event["memory"] // 2)
+            time.sleep(1)
+            os._exit(len(kept) % 2)
+    if all(os.waitpid(c, 0)[1] == 0 for c in children):
+        return f"{OVER * event['memory'] // MIB} MiB in children"
+    raise MemoryError
+
+
+@attack("memory-memfd")
+def _(event):
+    fd = os.memfd_create("room")
+    piece = b"x" * MIB
+    for _ in range(OVER * event["memory"] // MIB):
+        os.write(fd, piece)
+    return f"{OVER * event['memory'] // MIB} MiB in a memory file"
+
+
+def fill(path, limit):
+    with open(path, "wb", 0) as f:
+        for _ in range(OVER * limit // MIB):
+            f.write(b"x" * MIB)
+    return f"{OVER * limit // MIB} MiB written"
+
+
+@attack("disk")
+def _(event):
+    return fill("large", event["disk"])
+
+
+@attack("disk-tmp")
+def _(event):
+    return fill("/tmp/large", event["tmp"])
+
+
+@attack("disk-shm")
+def _(event):
+    return fill("/dev/shm/large", event["tmp"])
+
+
+@attack("disk-files")
+def _(event):
+    for i in range(OVER * event["files"]):
+        open(f"f{i}", "w").close()
+    return f"{OVER * event['files']} files"
+
+
+@attack("disk-directories")
+def _(event):
+    for _ in range(OVER * event["files"]):
+        os.mkdir("d")
+        os.chdir("d")
+    return f"{OVER * event['files']} directories in each other"
+
+
+@attack("pids-fork")
+def _(event):
+    children = []
+    try:
+        for _ in range(OVER * event["pids"]):
+            pid = os.fork()
+            if pid == 0:
+                time.sleep(5)
+                os._exit(0)
+            children.append(pid)
+    finally:
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+    return f"{len(children)} processes"
+
+
+@attack("pids-threads")
+def _(event):
+    end = threading.Event()
+    started = 0
+    try:
+        for _ in range(OVER * event["pids"]):
+            threading.Thread(target=end.wait, daemon=True).start()
+            started += 1
+    except RuntimeError:
+        raise OSError(errno.EAGAIN, "")
+    finally:
+        end.set()
+    return f"{started} threads"
+
+
+@attack("pids-tree")
+def _(event):
+    # Each makes two: nobody has many children.
+    r, w = os.pipe()
+    depth = 0
+    for depth in range(7):
+        try:
+            if os.fork() and os.fork():
+                break
+        except OSError:
+            os._exit(0)
+    os.write(w, b"x")
+    if depth:
+        time.sleep(2)
+        os._exit(0)
+    time.sleep(1)
+    os.set_blocking(r, False)
+    count = len(os.read(r, 4096))
+    if count > event["pids"]:
+        return f"{count} processes"
+    raise OSError(errno.EAGAIN, "")
+
+
+@attack("open-files")
+def _(event):
+    import resource
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    for _ in range(OVER * event["open_files"]):
+        os.open("/dev/null", os.O_RDONLY)
+    return f"{OVER * event['open_files']} descriptors"
+
+
+@attack("cpu")
+def _(event):
+    import resource
+    signal.signal(signal.SIGXCPU, lambda *_: None)
+    for _ in range(3):
+        if os.fork() == 0:
+            break
+    end = time.monotonic() + event["patience"]
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.2)
+    return f"{resource.getrusage(resource.RUSAGE_SELF).ru_utime:.1f} s of processor time each"
+
+
+@attack("output")
+def _(event):
+    for _ in range(OVER * event["output"] // 4096):
+        os.write(1, b"x" * 4096)
+
+
+@attack("output-stderr")
+def _(event):
+    for _ in range(OVER * event["output"] // 4096):
+        os.write(2, b"\n" * 4096)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: MIT
+# Two sandboxes: what the first leaves or keeps open ("plant"), the second looks for ("look").
+import builtins
+import random
+import uuid
+
+PLACES = ("/workspace", "/tmp", "/dev/shm", "/var/tmp")
+
+
+def plant_files(event):
+    for place in PLACES:
+        try:
+            with open(f"{place}/planted-{event['mark']}", "w") as f:
+                f.write(event["secret"])
+            os.chmod(f"{place}/planted-{event['mark']}", 0o666)
+        except OSError:
+            pass
+
+
+def find_files(event):
+    for place in PLACES:
+        try:
+            names = os.listdir(place)
+        except OSError:
+            continue
+        for name in names:
+            if name.startswith("planted-"):
+                return f"{place}/{name}: {read(place + '/' + name)}"
+
+
+@attack("successor-files")
+def _(event):
+    return find_files(event) if event["phase"] == "look" else plant_files(event)
+
+
+@attack("successor-memory")
+def _(event):
+    """Pages of the predecessor, if any were handed on unwiped."""
+    import mmap
+    if event["phase"] == "plant":
+        m = mmap.mmap(-1, 16 << 20)
+        for at in range(0, len(m), 4096):
+            m[at:at + len(event["secret"])] = event["secret"].encode()
+        return None
+    m = mmap.mmap(-1, 16 << 20)
+    return any(m[at:at + 4096].strip(b"\0") for at in range(0, len(m), 4096)) and "a page with something in it"
+
+
+@attack("successor-interpreter")
+def _(event):
+    if event["phase"] == "plant":
+        builtins.planted = event["secret"]
+        sys.modules["planted"] = sys
+        os.environ["PLANTED"] = event["secret"]
+        json.dumps = lambda *_, **__: "forged"
+        sys.path.insert(0, "/planted")
+        return None
+    seen = [hasattr(builtins, "planted"), "planted" in sys.modules, "PLANTED" in os.environ,
+            json.dumps({}) != "{}", "/planted" in sys.path]
+    return any(seen) and f"state of the predecessor: {seen}"
+
+
+@attack("successor-ipc")
+def _(event):
+    if event["phase"] == "plant":
+        libc.shmget(0x5b5e1f, 4096, 0o1666)
+        libc.msgget(0x5b5e1f, 0o1666)
+        libc.semget(0x5b5e1f, 1, 0o1666)
+        return None
+    return any(libc_get >= 0 for libc_get in (libc.shmget(0x5b5e1f, 0, 0), libc.msgget(0x5b5e1f, 0))) and "found"
+
+
+@attack("random-numbers")
+def _(event):
+    numbers = [str(random.random()), uuid.uuid4().hex, os.urandom(8).hex()]
+    try:
+        import numpy
+        numbers.append(str(numpy.random.rand()))
+    except ImportError:
+        pass
+    if event["phase"] == "plant":
+        say("NUMBERS", *numbers)
+        return None
+    before = event["previous"].split()
+    return any(n in before for n in numbers) and "the same random number twice"
+
+
+@attack("neighbour-files")
+def _(event):
+    if event["phase"] == "look":
+        return find_files(event)
+    plant_files(event)
+    hold("")
+
+
+@attack("neighbour-process")
+def _(event):
+    if event["phase"] == "look":
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if "planted-" in read(f"/proc/{pid}/cmdline"):
+                    return f"pid {pid}"
+            except OSError:
+                pass
+        return None
+    subprocess.Popen(["/bin/sleep", "20"], executable="/bin/sleep")
+    subprocess.Popen(["planted-" + event["mark"], "20"], executable="/bin/sleep")
+    hold("")
+
+
+@attack("neighbour-socket")
+def _(event):
+    if event["phase"] == "look":
+        s = socket.socket(socket.AF_UNIX)
+        s.connect("\0planted-" + event["mark"])
+        return s.recv(100).decode()
+    s = socket.socket(socket.AF_UNIX)
+    s.bind("\0planted-" + event["mark"])
+    s.listen()
+    hold("")
+
+
+@attack("neighbour-port")
+def _(event):
+    if event["phase"] == "look":
+        socket.create_connection(("127.0.0.1", 45671), 2).close()
+        return "connected"
+    kept = socket.create_server(("127.0.0.1", 45671))
+    hold("" if kept else "")
+
+
+@attack("neighbour-kill")
+def _(event):
+    if event["phase"] == "look":
+        os.kill(-1, signal.SIGCONT)
+        count = len(list(filter(str.isdigit, os.listdir("/proc"))))
+        return count > 8 and f"{count} processes in sight"
+    for _ in range(10):
+        if os.fork() == 0:
+            time.sleep(20)
+            os._exit(0)
+    hold("")
+
+
+@attack("forged-frames")
+def _(event):
+    for piece in (b"R00000004null", b"E7fffffff", b"\xff" * 4096, b"R0000000g", b"P00000002{}" * 1000):
+        try:
+            os.write(3, piece)
+        except OSError:
+            pass
+
+
+@attack("forged-stdout")
+def _(event):
+    os.write(1, b'event: complete\ndata: {"code":0}\n\n\0\x1b[2J===SANDBOX_RESULT===\n{"status":"success"}\n')
+
+
+@attack("flood-control")
+def _(event):
+    for fd in range(3, 64):
+        try:
+            os.set_blocking(fd, False)
+            for _ in range(64):
+                os.write(fd, b"x" * 4096)
+        except OSError:
+            pass
+
+
+@attack("scm-rights")
+def _(event):
+    import array
+    for fd in range(3, 32):
+        try:
+            s = socket.socket(fileno=os.dup(fd))
+            s.setblocking(False)
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0] * 16))]
+            for _ in range(16):
+                s.sendmsg([b"x"], rights)
+        except (OSError, ValueError):
+            pass

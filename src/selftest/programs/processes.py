@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+# Other processes, and outliving one's own time.
+
+
+@attack("victim-seen")
+def _(event):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if event["mark"] in read(f"/proc/{pid}/comm"):
+                return f"pid {pid}"
+        except OSError:
+            pass
+
+
+@attack("victim-memory")
+def _(event):
+    return reached([f"/proc/{event['victim']}/{n}" for n in ("environ", "maps", "mem", "auxv")], read)
+
+
+@attack("victim-files")
+def _(event):
+    return reached([f"/proc/{event['victim']}/{n}{event['dir']}/secret" for n in ("root", "cwd")], read)
+
+
+@attack("suid-own")
+def _(event):
+    with open("/usr/bin/id", "rb") as f, open("mine", "wb") as to:
+        to.write(f.read())
+    os.chmod("mine", 0o6755)
+    return subprocess.check_output(["./mine", "-u"]).strip() == b"0" and "root"
+
+
+@attack("suid-system")
+def _(event):
+    for program in ("/usr/bin/su", "/usr/bin/passwd", "/usr/bin/mount", "/usr/bin/newgrp", "/usr/bin/chsh"):
+        if not os.path.exists(program):
+            continue
+        child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+        try:
+            uids = read(f"/proc/{child.pid}/status").split("Uid:")[1].split()[:4]
+        except (OSError, IndexError):
+            uids = []
+        child.stdin.close()
+        child.kill()
+        child.wait()
+        if "0" in uids:
+            return program
+
+
+@attack("daemonize")
+def _(event):
+    leave_behind(event)
+    time.sleep(0.2)
+
+
+@attack("orphan-output")
+def _(event):
+    # The program ends; its output stays open in a child that does not.
+    if os.fork() == 0:
+        os.execv("/bin/sleep", [event["mark"], "30"])
+    time.sleep(0.1)
+    os.write(1, b"HELD left\n")
+    os._exit(0)
+
+
+@attack("orphan-stopped")
+def _(event):
+    if os.fork() == 0:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(0)
+    leave_behind(event)
+    time.sleep(0.2)
+
+
+@attack("stubborn")
+def _(event):
+    for number in range(1, 32):
+        try:
+            signal.signal(number, signal.SIG_IGN)
+        except (OSError, ValueError):
+            pass
+    signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))
+    end = time.monotonic() + event["patience"]
+    while time.monotonic() < end:
+        time.sleep(0.05)
+    return "outlived its time"
+
+
+@attack("starve-init")
+def _(event):
+    libc.sched_setscheduler(1, 5, ctypes.byref(ctypes.c_int(0)))  # SCHED_IDLE
+    libc.setpriority(0, 1, 19)
+    libc.sched_setaffinity(1, 8, ctypes.byref(ctypes.c_uint64(1)))
+    for _ in range(4):
+        if os.fork() == 0:
+            end = time.monotonic() + event["patience"]
+            while time.monotonic() < end:
+                pass
+            os._exit(0)
+    time.sleep(event["patience"])
+    return "outlived its time"
+
+
+@attack("stuck-in-fifo")
+def _(event):
+    os.mkfifo("fifo")
+    signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    if os.fork() == 0:
+        time.sleep(event["patience"])
+        os.write(1, b"BREACH outlived its time\n")
+        os._exit(0)
+    open("fifo").close()
+
+
+@attack("ptrace-sibling")
+def _(event):
+    child = subprocess.Popen(["/bin/sleep", "5"])
+    ctypes.set_errno(0)
+    r = libc.ptrace(16, child.pid, 0, 0)  # PTRACE_ATTACH
+    problem = ctypes.get_errno()
+    child.kill()
+    if r == 0:
+        return "attached"
+    raise OSError(problem, "")

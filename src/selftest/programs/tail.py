@@ -1,0 +1,3 @@
+
+if os.environ.get("SELFTEST_EVENT"):
+    handler(json.loads(os.environ["SELFTEST_EVENT"]))

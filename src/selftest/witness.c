@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <mqueue.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "base/fd.h"
+#include "base/random.h"
+#include "selftest/witness_inner.h"
+
+#define SHM_FAILED ((void *)-1)
+
+enum { SHM_BYTES = 64 };
+
+const struct witness_canary witness_canaries[WITNESS_CANARIES] = {
+    {"secret",    0644},
+    {"writable",  0666},
+    {"removable", 0666},
+};
+
+void witness_secret(char out[WITNESS_SECRET_MAX])
+{
+    random_hex(out, (WITNESS_SECRET_MAX - 2) / 2);
+}
+
+/* ---- planting ---- */
+
+static int put_file(const char *path, const char *text, mode_t mode)
+{
+    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    if (fd < 0 || fchmod(fd, mode) < 0)
+        return -errno;
+    return fd_write_all(fd, text, strlen(text));
+}
+
+int witness_put_canaries(const struct witness *w)
+{
+    char path[PATH_MAX];
+    int r = 0;
+
+    for (size_t i = 0; i < WITNESS_CANARIES && r == 0; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", w->dir, witness_canaries[i].name);
+        r = put_file(path, w->secret, witness_canaries[i].mode);
+    }
+    return r;
+}
+
+static int plant_files(struct witness *w, struct err *e)
+{
+    int r;
+
+    (void)snprintf(w->dir, sizeof w->dir, "/tmp/sbx-%s", w->mark);
+    if (mkdir(w->dir, 0700) < 0 || chmod(w->dir, 01777) < 0)
+        return err_sys(e, -errno, "%s", w->dir);
+    r = witness_put_canaries(w);
+    (void)snprintf(w->shm_file, sizeof w->shm_file, "/dev/shm/%s-canary", w->mark);
+    if (r == 0)
+        r = put_file(w->shm_file, w->secret, 0644);
+    return r < 0 ? err_sys(e, r, "canaries") : 0;
+}
+
+static int listen_at(int type, const struct sockaddr *at, socklen_t n, uint16_t *ret_port)
+{
+    cleanup_close int fd = socket(at->sa_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_in6 got;
+    socklen_t got_n = sizeof got;
+
+    if (fd < 0 || bind(fd, at, n) < 0)
+        return -1;
+    if (type == SOCK_STREAM && listen(fd, 16) < 0)
+        return -1;
+    if (ret_port && getsockname(fd, (struct sockaddr *)&got, &got_n) == 0)
+        *ret_port = ntohs(got.sin6_port); /* at the same place in both families */
+    return take_fd(&fd);
+}
+
+static int listen_unix(int type, const char *path, bool abstract)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    size_t n = strlen(path);
+    int fd;
+
+    if (n + 1 >= sizeof at.sun_path)
+        return -1;
+    memcpy(at.sun_path + abstract, path, n);
+    fd = listen_at(type, (struct sockaddr *)&at,
+                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + abstract), NULL);
+    if (fd >= 0 && !abstract)
+        (void)chmod(path, 0777);
+    return fd;
+}
+
+static void plant_listeners(struct witness *w)
+{
+    const struct sockaddr_in any = {.sin_family = AF_INET};
+    const struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    char path[PATH_MAX];
+
+    w->listeners[L_TCP] =
+        listen_at(SOCK_STREAM, (const struct sockaddr *)&any, sizeof any, &w->tcp);
+    w->listeners[L_UDP] = listen_at(SOCK_DGRAM, (const struct sockaddr *)&any, sizeof any, &w->udp);
+    w->listeners[L_TCP6] =
+        listen_at(SOCK_STREAM, (const struct sockaddr *)&six, sizeof six, &w->tcp6);
+    w->listeners[L_ABSTRACT] = listen_unix(SOCK_STREAM, w->mark, true);
+    (void)snprintf(path, sizeof path, "%s/door", w->dir);
+    w->listeners[L_PATH] = listen_unix(SOCK_STREAM, path, false);
+    (void)snprintf(path, sizeof path, "%s/letterbox", w->dir);
+    w->listeners[L_LETTERS] = listen_unix(SOCK_DGRAM, path, false);
+}
+
+/* Goes by the mark, so that it can be found; ends with us. */
+int witness_plant_victim(struct witness *w, struct err *e)
+{
+    w->victim = fork();
+    if (w->victim < 0)
+        return err_sys(e, -errno, "the victim");
+    if (w->victim > 0)
+        return 0;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_NAME, w->mark);
+    for (int i = 0; i < LISTENERS; i++)
+        fd_close_all(&w->listeners[i], 1);
+    for (;;)
+        (void)pause();
+}
+
+static void plant_memory(struct witness *w)
+{
+    struct mq_attr attr = {.mq_maxmsg = 1, .mq_msgsize = SHM_BYTES};
+    mode_t before = umask(0);
+    mqd_t queue;
+    void *at;
+
+    random_bytes(&w->shm_key, sizeof w->shm_key);
+    w->shm_key &= 0x7fffffff;
+    w->shm = shmget(w->shm_key, SHM_BYTES, IPC_CREAT | IPC_EXCL | 0666);
+    at = w->shm < 0 ? SHM_FAILED : shmat(w->shm, NULL, 0);
+    if (at != SHM_FAILED) {
+        memcpy(at, w->secret, sizeof w->secret);
+        (void)shmdt(at);
+    }
+    (void)snprintf(w->queue, sizeof w->queue, "/%s", w->mark);
+    queue = mq_open(w->queue, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666, &attr);
+    if (queue != (mqd_t)-1)
+        (void)mq_close(queue);
+    (void)umask(before);
+}
+
+static void learn_names(struct witness *w)
+{
+    cleanup_close int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
+
+    (void)!gethostname(w->host, sizeof w->host - 1);
+    (void)!getdomainname(w->domain, sizeof w->domain - 1);
+    if (fd < 0 || fd_read_full(fd, w->machine, MACHINE_ID) != MACHINE_ID)
+        w->machine[0] = '\0';
+}
+
+int witness_open(const char *secret, struct witness **ret, struct err *e)
+{
+    cleanup_with(witness_closep) struct witness *w = calloc(1, sizeof *w);
+
+    if (!w)
+        return err_set(e, ERR_HOST, "out of memory");
+    w->shm = -1;
+    for (int i = 0; i < LISTENERS; i++)
+        w->listeners[i] = -1;
+    (void)snprintf(w->mark, sizeof w->mark, "m");
+    random_base36(w->mark + 1, 12); /* a process's name has 15 characters */
+    (void)snprintf(w->secret, sizeof w->secret, "%s", secret);
+    learn_names(w);
+    if (plant_files(w, e) < 0)
+        return -1;
+    plant_listeners(w);
+    plant_memory(w);
+    if (witness_plant_victim(w, e) < 0)
+        return -1;
+    *ret = take_ptr(&w);
+    return 0;
+}
+
+static void remove_dir(const char *dir)
+{
+    char path[PATH_MAX];
+    DIR *d = opendir(dir);
+
+    for (struct dirent *at; d && (at = readdir(d));) {
+        (void)snprintf(path, sizeof path, "%s/%s", dir, at->d_name);
+        (void)unlink(path);
+    }
+    if (d)
+        (void)closedir(d);
+    (void)rmdir(dir);
+}
+
+void witness_close(struct witness *w)
+{
+    if (!w)
+        return;
+    fd_close_all(w->listeners, LISTENERS);
+    reapp(&w->victim);
+    if (w->shm >= 0)
+        (void)shmctl(w->shm, IPC_RMID, NULL);
+    if (w->queue[0])
+        (void)mq_unlink(w->queue);
+    if (w->dir[0])
+        remove_dir(w->dir);
+    if (w->shm_file[0])
+        (void)unlink(w->shm_file);
+    free(w);
+}
+
+/* ---- telling ---- */
+
+void witness_tell(const struct witness *w, struct jw *j)
+{
+    jw_kv_string(j, "mark", w->mark);
+    jw_kv_string(j, "abstract", w->mark);
+    jw_kv_string(j, "dir", w->dir);
+    jw_kv_int(j, "victim", w->victim);
+    jw_kv_int(j, "tcp", w->tcp);
+    jw_kv_int(j, "tcp6", w->tcp6);
+    jw_kv_int(j, "udp", w->udp);
+    jw_kv_int(j, "shm", w->shm_key);
+}
+
+const char *witness_mark(const struct witness *w)
+{
+    return w->mark;
+}
+
+const char *witness_dir(const struct witness *w)
+{
+    return w->dir;
+}
+
+pid_t witness_victim(const struct witness *w)
+{
+    return w->victim;
+}
