@@ -15,8 +15,9 @@ static const struct {
     cmd_fn *run;
     const char *help;
 } cmds[] = {
-    {"run",    cmd_run,    "run a file (or - for standard input) in a fresh sandbox" },
-    {"doctor", cmd_doctor, "what this host can and cannot isolate, and how to fix it"},
+    {"run",      cmd_run,      "run a file (or - for standard input) in a fresh sandbox" },
+    {"doctor",   cmd_doctor,   "what this host can and cannot isolate, and how to fix it"},
+    {"selftest", cmd_selftest, "attack the sandboxes of this host and tell what holds"   },
 };
 
 static int usage(FILE *out)

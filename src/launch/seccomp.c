@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdbool.h>
@@ -111,6 +112,34 @@ static int add_families(scmp_filter_ctx ctx)
     return r ? r : seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), nr, 2, netlink);
 }
 
+/* Of the internet families only TCP, UDP and ICMP: any other protocol would have the kernel load
+ * its module for whoever asks, and these modules have a history. A pair of sockets can be had in
+ * the unix family alone, but merely asking for another loads that family's. */
+static int add_protocols(scmp_filter_ctx ctx)
+{
+    const int socket_nr = seccomp_syscall_resolve_name("socket");
+    const int pair_nr = seccomp_syscall_resolve_name("socketpair");
+    static const uint64_t internet[] = {AF_INET, AF_INET6};
+    struct scmp_arg_cmp not_unix = {0, SCMP_CMP_NE, AF_UNIX, 0};
+    int r = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), pair_nr, 1, &not_unix);
+
+    for (size_t i = 0; i < ARRAY_LEN(internet) && r == 0; i++) {
+        struct scmp_arg_cmp dccp[] = {
+            {0, SCMP_CMP_EQ,        internet[i], 0           },
+            {2, SCMP_CMP_MASKED_EQ, 0xffffffff,  IPPROTO_DCCP},
+        };
+        struct scmp_arg_cmp above[] = {
+            {0, SCMP_CMP_EQ, internet[i],    0},
+            {2, SCMP_CMP_GT, IPPROTO_ICMPV6, 0},
+        };
+
+        r = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), socket_nr, 2, dccp);
+        if (r == 0)
+            r = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), socket_nr, 2, above);
+    }
+    return r;
+}
+
 /* libseccomp writes to a descriptor only; a memfd turns that into memory. */
 static int export(scmp_filter_ctx ctx, struct sock_fprog *ret)
 {
@@ -151,6 +180,8 @@ static int build(enum stage stage, struct sock_fprog *ret)
         r = add_denied(ctx, stage);
     if (r == 0 && stage == STAGE_LAST)
         r = add_families(ctx);
+    if (r == 0 && stage == STAGE_LAST)
+        r = add_protocols(ctx);
     return r ? r : export(ctx, ret);
 }
 

@@ -146,6 +146,8 @@ static void wait_for(struct carrier *c, struct job *j)
         if (!linger && waitpid(b->pid, &status, WNOHANG) == b->pid) {
             ended(j, status);
             linger = clock_us() + LINGER_MS * 1000ull;
+        } else if (!linger && job_is_through(j)) {
+            linger = clock_us() + LINGER_MS * 1000ull; /* it need not end to have succeeded */
         }
         if (linger && clock_us() > linger)
             break;

@@ -184,6 +184,13 @@ static void copy_words(char out[SIGHT_WORDS], const char *p, size_t n)
     out[at] = '\0';
 }
 
+bool job_is_through(const struct job *j)
+{
+    size_t n;
+
+    return j->result.out.p && line_of(&j->result.out, "BREACH", &n);
+}
+
 void job_look(struct job *j)
 {
     size_t n;

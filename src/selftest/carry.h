@@ -69,6 +69,8 @@ enum { PROBE_ARGS = 7, PROBE_ROOM = 24 };
 void errand_probe_args(const struct errand *e, const char *path, char room[PROBE_ROOM],
                        const char *ret[PROBE_ARGS]);
 bool errand_is_python(const struct errand *e);
+/* Has it said BREACH? */
+bool job_is_through(const struct job *j);
 /* Looks whether it holds by now, and at what it holds. */
 void job_look(struct job *j);
 /* A descriptor of a file that was left in the workspace. */

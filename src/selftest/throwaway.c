@@ -36,14 +36,15 @@ enum { NOBODY = 65534, PATH_ROOM = 300 };
 
 static const char stage[] = "/tmp";
 
-static int write_text(const char *path, const char *text)
+/* By a descriptor of the host's /proc: ours will be read-only when the inner maps are written. */
+static int write_text(int proc, const char *path, const char *text)
 {
-    cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
+    cleanup_close int fd = openat(proc, path, O_WRONLY | O_CLOEXEC);
 
     return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-static int enter_user_namespace(int more, struct err *e)
+static int enter_user_namespace(int proc, int more, struct err *e)
 {
     uid_t uid = geteuid();
     gid_t gid = getegid();
@@ -52,13 +53,13 @@ static int enter_user_namespace(int more, struct err *e)
 
     if (unshare(CLONE_NEWUSER | more) < 0)
         return err_sys(e, -errno, "namespaces to be thrown away");
-    r = write_text("/proc/self/setgroups", "deny");
+    r = write_text(proc, "self/setgroups", "deny");
     (void)snprintf(map, sizeof map, "0 %u 1", (unsigned)uid);
     if (r == 0 || r == -EPERM) /* denied by the outer one already */
-        r = write_text("/proc/self/uid_map", map);
+        r = write_text(proc, "self/uid_map", map);
     (void)snprintf(map, sizeof map, "0 %u 1", (unsigned)gid);
     if (r == 0)
-        r = write_text("/proc/self/gid_map", map);
+        r = write_text(proc, "self/gid_map", map);
     return r < 0 ? err_sys(e, r, "map of a user namespace") : 0;
 }
 
@@ -120,6 +121,7 @@ static int bind_host(void)
 static int build_root(struct err *e)
 {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID};
+    struct mount_attr undo = {.attr_clr = MOUNT_ATTR_RDONLY};
     int r;
 
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
@@ -132,6 +134,9 @@ static int build_root(struct err *e)
     (void)mkdir("/tmp/workspace", 0755);
     if (syscall(SYS_mount_setattr, AT_FDCWD, stage, AT_RECURSIVE, &attr, sizeof attr) < 0)
         return err_sys(e, -errno, "the host's directories, read-only");
+    /* The kernel gives nobody a new one that may do more than the ones in sight. */
+    (void)syscall(SYS_mount_setattr, AT_FDCWD, "/tmp/proc", 0, &undo, sizeof undo);
+    (void)syscall(SYS_mount_setattr, AT_FDCWD, "/tmp/sys", 0, &undo, sizeof undo);
     if (chdir(stage) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
         chdir("/") < 0)
         return err_sys(e, -errno, "enter the root to be thrown away");
@@ -176,7 +181,6 @@ static int build_inside(struct err *e)
     /* Some terminals cannot be had here; the attacks that need one say so. */
     (void)mount("devpts", "/dev/pts", "devpts", 0, "newinstance,ptmxmode=0666,mode=0620");
     (void)mount("/dev/pts/ptmx", "/dev/ptmx", NULL, MS_BIND, NULL);
-    (void)mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
     (void)!sethostname("throw-away-host", 15);
     return build_network(e);
 }
@@ -186,9 +190,11 @@ static int build_outer(struct err *e)
     static const int inner =
         CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWCGROUP;
 
-    if (become_nobody(e) < 0 || enter_user_namespace(CLONE_NEWNS, e) < 0 || build_root(e) < 0)
+    cleanup_close int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (become_nobody(e) < 0 || enter_user_namespace(proc, CLONE_NEWNS, e) < 0 || build_root(e) < 0)
         return -1;
-    return enter_user_namespace(inner, e);
+    return enter_user_namespace(proc, inner, e);
 }
 
 /* In the process that will be pid 1's parent. */

@@ -212,7 +212,8 @@ def _(event):
             target = os.readlink(f"/proc/self/fd/{n}")
         except OSError:
             continue
-        if target.startswith("/") and not target.startswith(("/dev/", "/proc/", "/workspace", "/tmp", "/usr/")):
+        harmless = target.startswith(("/dev/", "/proc/", "/workspace", "/tmp", "/usr/"))
+        if target.startswith("/") and (not harmless or target.startswith(event["dir"])):
             found.append(target)
     return ", ".join(found)
 

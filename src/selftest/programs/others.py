@@ -113,7 +113,7 @@ def _(event):
     if event["phase"] == "look":
         s = socket.socket(socket.AF_UNIX)
         s.connect("\0planted-" + event["mark"])
-        return s.recv(100).decode()
+        return "connected"
     s = socket.socket(socket.AF_UNIX)
     s.bind("\0planted-" + event["mark"])
     s.listen()

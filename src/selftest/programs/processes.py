@@ -6,7 +6,7 @@
 def _(event):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if event["mark"] in read(f"/proc/{pid}/comm"):
+            if "victim-" + event["mark"] in read(f"/proc/{pid}/cmdline"):
                 return f"pid {pid}"
         except OSError:
             pass

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Commands that the daemon itself carries out, for it knows its host best: the one installed beside
+ * us is asked, with the same arguments.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/cmds.h"
+
+enum { DAEMON_ARGS_MAX = 64 };
+
+static bool daemon_path(char path[PATH_MAX])
+{
+    static const char name[] = "sandbox-executor";
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof name);
+    char *slash;
+
+    if (n <= 0)
+        return false;
+    path[n] = '\0';
+    slash = strrchr(path, '/');
+    memcpy(slash ? slash + 1 : path, name, sizeof name);
+    return true;
+}
+
+static int become_daemon(char *args[])
+{
+    char path[PATH_MAX];
+
+    if (daemon_path(path))
+        (void)execv(path, args);
+    (void)fprintf(stderr, "sbx: %s: %s\n", path, strerror(errno));
+    return CMD_FAILED;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    char *args[DAEMON_ARGS_MAX + 3] = {(char[]){"sandbox-executor"}, (char[]){"--check-host"}};
+
+    if (argc > DAEMON_ARGS_MAX) {
+        (void)fprintf(stderr, "usage: sbx doctor [OPTION OF sandbox-executor...]\n");
+        return CMD_USAGE;
+    }
+    for (int i = 1; i < argc; i++)
+        args[i + 1] = argv[i];
+    return become_daemon(args);
+}
+
+/* Options of the test itself go behind "--", everything else is the daemon's. */
+static bool is_of_selftest(const char *arg)
+{
+    static const char *const own[] = {"--json", "--jail=", "--only=", "--witness-check", "--list"};
+
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (strncmp(arg, own[i], strlen(own[i])) == 0)
+            return true;
+    return false;
+}
+
+int cmd_selftest(int argc, char **argv)
+{
+    char *args[DAEMON_ARGS_MAX + 4] = {(char[]){"sandbox-executor"}, (char[]){"--selftest"}};
+    int n = 2;
+
+    if (argc > DAEMON_ARGS_MAX || (argc > 1 && strcmp(argv[1], "--help") == 0)) {
+        (void)fprintf(argc > DAEMON_ARGS_MAX ? stderr : stdout,
+                      "usage: sbx selftest [--json] [--jail=NAME] [--only=TEXT] [--witness-check] "
+                      "[--list]\n                    [OPTION OF sandbox-executor...]\n");
+        return argc > DAEMON_ARGS_MAX ? CMD_USAGE : EXIT_SUCCESS;
+    }
+    for (int i = 1; i < argc; i++)
+        if (!is_of_selftest(argv[i]))
+            args[n++] = argv[i];
+    args[n++] = (char[]){"--"};
+    for (int i = 1; i < argc; i++)
+        if (is_of_selftest(argv[i]))
+            args[n++] = argv[i];
+    return become_daemon(args);
+}
