@@ -101,6 +101,7 @@ static void write_event(struct errand *e, const char *phase, const char *previou
     jw_kv_int(&w, "open_files", e->limits.files_max);
     jw_kv_int(&w, "output", (int64_t)e->limits.output_max);
     jw_kv_int(&w, "patience", PATIENCE_S);
+    jw_kv_double(&w, "cpu", (double)e->limits.cpu_ms / 1000, 3);
     jw_object_end(&w);
 }
 

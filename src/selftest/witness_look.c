@@ -118,7 +118,8 @@ static bool look_at_victim(struct witness *w, char *out, size_t n)
     if (got == 0)
         return false;
     (void)snprintf(out, n, "the victim was %s", WIFSTOPPED(status) ? "stopped" : "killed");
-    reapp(&w->victim);
+    if (WIFSTOPPED(status))
+        reapp(&w->victim); /* a dead one was reaped just now, and its number may be another's */
     if (witness_plant_victim(w, &ignored) < 0)
         (void)snprintf(out, n, "the victim is gone, and there is no other");
     return true;

@@ -133,13 +133,24 @@ def _(event):
 def _(event):
     done = []
     for path in ("/proc/sysrq-trigger", "/proc/irq/0/smp_affinity", "/proc/mtrr", "/proc/bus/pci/00/00.0",
-                 "/proc/1/oom_score_adj", "/proc/1/coredump_filter", "/proc/1/clear_refs"):
+                 "/proc/scsi/scsi", f"/proc/{event['victim']}/oom_score_adj"):
         try:
             os.close(os.open(path, os.O_WRONLY))
             done.append(path)
         except OSError:
             pass
     return ", ".join(done)
+
+
+@attack("oom-shield")
+def _(event):
+    # Raising it is everybody's right and his own loss. Lowering it would let others die first.
+    for pid in ("self", "1"):
+        with open(f"/proc/{pid}/oom_score_adj", "r+") as f:
+            before = int(f.read())
+            f.seek(0)
+            f.write(str(before - 1))
+    return "others would die first"
 
 
 @attack("proc-secrets")

@@ -154,15 +154,23 @@ def _(event):
 @attack("cpu")
 def _(event):
     import resource
+
+    def burn():
+        end = time.monotonic() + 10
+        while time.process_time() < event["cpu"] and time.monotonic() < end:
+            pass
     signal.signal(signal.SIGXCPU, lambda *_: None)
+    children = []
     for _ in range(3):
-        if os.fork() == 0:
-            break
-    end = time.monotonic() + event["patience"]
-    while time.monotonic() < end:
-        pass
-    time.sleep(0.2)
-    return f"{resource.getrusage(resource.RUSAGE_SELF).ru_utime:.1f} s of processor time each"
+        children.append(os.fork())
+        if children[-1] == 0:
+            burn()
+            os._exit(0)
+    burn()
+    for pid in children:
+        os.waitpid(pid, 0)
+    used = [resource.getrusage(who).ru_utime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(used) > 1.3 * event["cpu"] and f"{sum(used):.1f} s of processor time"
 
 
 @attack("output")
