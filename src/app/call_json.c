@@ -8,6 +8,7 @@
 #include "base/base64.h"
 #include "base/jw.h"
 #include "base/utf8.h"
+#include "core/denial.h"
 
 enum { US_PER_MS = 1000, SIGNAL_NAME_MAX = 24 };
 
@@ -142,8 +143,22 @@ static void write_meta(struct jw *w, const struct call *c)
     jw_object_end(w);
 }
 
-static void write_termination(struct jw *w, const struct call *c)
+/* Only of a call that failed: one that succeeded was refused nothing that it needed. */
+static unsigned denied_to(const struct call *c)
 {
+    const struct run_result *r = &c->result;
+
+    if (c->outcome.status == CALL_SUCCESS)
+        return 0;
+    return denials_find(&(struct denial_facts){
+        .said = {&r->err, &r->error},
+          .usage = &r->usage, .signal = r->signal
+    });
+}
+
+static void write_termination(struct jw *w, const struct call *c, unsigned denied)
+{
+    const char *hint = denials_hint(denied, DENIAL_EPHEMERAL);
     const char *abbreviation = c->result.signal ? sigabbrev_np(c->result.signal) : NULL;
     char name[SIGNAL_NAME_MAX];
 
@@ -158,6 +173,8 @@ static void write_termination(struct jw *w, const struct call *c)
         jw_kv_string(w, "limit", c->outcome.limit);
         jw_kv_int(w, "limit_value", c->outcome.limit_value);
     }
+    if (hint)
+        jw_kv_string(w, "hint", hint);
     jw_object_end(w);
 }
 
@@ -193,6 +210,7 @@ static void write_timings(struct jw *w, const struct stamps *at)
 void call_result_json(struct call *c, struct buf *out)
 {
     const struct run_result *r = &c->result;
+    const unsigned denied = denied_to(c);
     struct jw w = JW(out);
 
     jw_object(&w);
@@ -217,7 +235,8 @@ void call_result_json(struct call *c, struct buf *out)
     if (r->err_truncated)
         jw_kv_bool(&w, "stderrTruncated", true);
     if (c->ran) {
-        write_termination(&w, c);
+        write_termination(&w, c, denied);
+        denials_json(&w, denied, DENIAL_EPHEMERAL);
         write_isolation(&w, c);
     }
     write_timings(&w, &r->at);

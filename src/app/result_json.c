@@ -201,6 +201,7 @@ void execution_result_json(const struct execution *x, struct buf *out)
         jw_raw(&w, r->error.p, r->error.n);
     }
     write_termination(&w, x);
+    denials_json(&w, x->verdict.denied, DENIAL_EPHEMERAL);
     write_isolation(&w, x);
     write_timings(&w, &s);
     jw_object_end(&w);

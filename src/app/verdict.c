@@ -162,6 +162,19 @@ static void check_error(struct run_result *r)
         buf_done(&r->error);
 }
 
+/* Before our own words are added: only what the program said counts. */
+static void find_denials(const struct run_result *r, struct verdict *v)
+{
+    if (v->status == STATUS_SUCCESS)
+        return;
+    v->denied = denials_find(&(struct denial_facts){
+        .said = {&r->err, &r->error},
+          .usage = &r->usage, .signal = r->signal
+    });
+    if (!v->hint)
+        v->hint = denials_hint(v->denied, DENIAL_EPHEMERAL);
+}
+
 void verdict_reach(struct run_result *r, const struct limits *l, struct verdict *ret)
 {
     struct verdict v = {.status = rows[r->reason].status,
@@ -171,6 +184,7 @@ void verdict_reach(struct run_result *r, const struct limits *l, struct verdict 
     if (r->reason == END_EXIT && r->exit_code == 0)
         v.status = STATUS_SUCCESS;
     fill_limit(r, l, &v);
+    find_denials(r, &v);
     check_result(r, l, &v);
     check_error(r);
     if (rows[r->reason].note) {

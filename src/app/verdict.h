@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "core/denial.h"
 #include "core/limits.h"
 #include "core/port_run.h"
 
@@ -18,6 +19,7 @@ struct verdict {
     const char *limit;             /* static name of the limit that was met; NULL: none */
     int64_t limit_value, observed; /* observed < 0: unknown */
     const char *hint;              /* static; NULL: none */
+    unsigned denied;               /* BIT(enum denial): what it was refused */
 };
 
 /*

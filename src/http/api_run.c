@@ -13,13 +13,14 @@
 #include "app/app.h"
 #include "app/shell.h"
 #include "base/lines.h"
+#include "core/denial.h"
 #include "http/api.h"
 #include "http/koyeb.h"
 #include "http/sse.h"
 
 enum {
     ENCODE_INLINE = 1 << 20,   /* larger answers are made on a worker */
-    REPLY_SLACK = 1024,        /* an answer beside its texts */
+    REPLY_SLACK = 4096,        /* an answer beside its texts */
     ESCAPE_FACTOR = 6,         /* one byte becomes at most \u00XX */
     STREAM_LINE_MAX = 8 << 20, /* a longer line is more than one event */
     EVENT_SLACK = 128,
@@ -68,6 +69,8 @@ static void running_drop(struct activity *a)
 static void encode(struct work *work)
 {
     struct running *r = (struct running *)work;
+    const unsigned denied =
+        r->code == 0 ? 0 : denials_find(&(struct denial_facts){.said = {&r->out[COMMAND_ERR]}});
     struct jw w;
     char words[64];
 
@@ -86,6 +89,7 @@ static void encode(struct work *work)
         jw_kv_bool(&w, "stdout_truncated", true);
     if (r->truncated[COMMAND_ERR])
         jw_kv_bool(&w, "stderr_truncated", true);
+    denials_json(&w, denied, DENIAL_PERSISTENT);
     jw_object_end(&w);
 }
 

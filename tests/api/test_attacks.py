@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+"""The attacks of the selftest: by the command itself, and through every family of the API.
+
+Always: a sample of each group, and the control group. With SBX_LONG=1: all of it.
+"""
+import json
+import os
+import shutil
+import subprocess
+import urllib.parse
+
+import pytest
+
+import harness
+import witness as w
+from koyeb import Sandbox
+
+LONG = os.environ.get("SBX_LONG") == "1"
+NOBODY = 65534
+SAMPLE = 9  # every ninth row when there is little time
+
+
+def selftest(*args, binary=None, env=None, **kw):
+    """The command's exit status and its JSON."""
+    command = [str((binary or harness.BUILD) / "sandbox-executor"), "--selftest"]
+    done = subprocess.run([*command, *[a for a in args if a.startswith("--isolation")], "--", "--json",
+                           *[a for a in args if not a.startswith("--isolation")]],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600,
+                          env={"PATH": os.environ["PATH"], "HOME": "/tmp", **(env or {})}, **kw)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def bad(report):
+    return [(r["attack"], r["observed"], r["witness"], r["verdict"]) for round_ in report["rounds"]
+            for r in round_["rows"] if r["verdict"] in ("BREACHED", "BROKEN")]
+
+
+def level():
+    return [] if harness.ROOT else ["--isolation-level=basic"]
+
+
+# ---- the command ----
+
+
+@pytest.mark.parametrize("only", [None] if LONG else ["host-", "ordinary work"])
+def test_everything_holds(only):
+    status, report = selftest(*level(), *([f"--only={only}"] if only else []))
+    assert bad(report) == []
+    assert (status, report["good"]) == (0, True)
+    assert report["attacks"] + report["works"] > 0
+    if LONG:
+        assert report["attacks"] >= 120 and report["works"] >= 20
+
+
+@pytest.mark.parametrize("only", [None] if LONG else ["artifacts", "kill-"])
+def test_every_attack_can_fail(only):
+    """Without a jail they succeed, in namespaces that are thrown away."""
+    status, report = selftest("--witness-check", *([f"--only={only}"] if only else []))
+    if status == 77:
+        pytest.skip("this host lets nobody make such namespaces")
+    assert [r["attack"] for r in report["rounds"][0]["rows"] if not r["shown"]] == []
+    assert status == 0
+    shown = [r for r in report["rounds"][0]["rows"] if r["shown"].startswith(("succeeds", "notices"))]
+    assert len(shown) >= (120 if LONG else 2)
+
+
+def test_a_missing_wall_is_reported(tmp_path):
+    """The traits decide: without a jail nothing is declared, so nothing is a breach, and all is told."""
+    status, report = selftest("--witness-check", "--only=host-")
+    if status == 77:
+        pytest.skip("this host lets nobody make such namespaces")
+    told = {r["attack"]: r["witness"] for r in report["rounds"][0]["rows"]}
+    assert told["host-read"] == "the secret was read"
+    assert "file" in told["host-create"] and "file" in told["host-write"]
+
+
+def test_as_an_ordinary_user(tmp_path):
+    harness.need(harness.ROOT, "becoming an ordinary user needs root; the others cover it then")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for path in harness.BUILD.iterdir():
+        if path.is_file() and os.access(path, os.X_OK):
+            shutil.copy2(path, programs)
+    home = tmp_path / "home"
+    home.mkdir()
+    for place in (tmp_path, *tmp_path.parents):
+        if place.stat().st_uid == 0 and str(place) not in ("/", "/tmp"):
+            place.chmod(place.stat().st_mode | 0o755)
+    os.chown(home, NOBODY, NOBODY)
+    status, report = selftest("--isolation-level=basic", *([] if LONG else ["--only=namespaces"]), binary=programs,
+                              env={"HOME": str(home)}, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/")
+    assert bad(report) == []
+    assert status == 0
+
+
+@pytest.mark.parametrize("args, status", [(["--only=no-such-row"], 1), (["--bogus"], 2), (["--jail=bogus"], 1)])
+def test_nothing_tested_is_not_good(args, status):
+    command = [str(harness.BUILD / "sandbox-executor"), "--selftest", *level(), "--", *args]
+    assert subprocess.run(command, capture_output=True, timeout=120).returncode == status
+
+
+def test_the_table_is_for_people():
+    command = [str(harness.BUILD / "sbx"), "selftest", "--only=setuid", *level()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "become root with setuid" in done.stdout and "EPERM" in done.stdout or "EINVAL" in done.stdout
+    assert done.stdout.strip().endswith("Everything holds.")
+
+
+def test_rows_are_unique_and_listed():
+    done = subprocess.run([str(harness.BUILD / "sbx"), "selftest", "--list"], capture_output=True, text=True, timeout=60)
+    names = [line.split()[0] for line in done.stdout.splitlines()]
+    assert len(names) == len(set(names))
+    assert {row.id for row in w.ROWS} <= set(names)
+    assert len(w.ROWS) >= 120
+
+
+# ---- through the API ----
+
+
+@pytest.fixture(scope="module")
+def witness():
+    instance = w.Witness()
+    yield instance
+    instance.close()
+
+
+def by_handler(daemon, row, event):
+    code = w.probe_stub(row, event) if row.program == "PROBE" else w.program(row)
+    result = daemon.execute(code, event=event, timeout=20)
+    return result["stdout"] + result["stderr"], result["termination"]["reason"]
+
+
+def by_function(daemon, row, event):
+    code = w.probe_stub(row, event) if row.program == "PROBE" else w.program(row)
+    body = {"language": "python", "code": code, "functionName": "handler", "args": [event]}
+    response = daemon.request("POST", "/v1/functions/call", json=body)
+    assert response.status == 200, response
+    result = response.json()
+    return result["stdout"] + result["stderr"], result["termination"]["reason"]
+
+
+def by_sandbox(daemon, row, event):
+    box = Sandbox(daemon)
+    if row.program == "PROBE":
+        path = "/workspace/probe.py"
+        text = w.probe_stub(row, event) + "\nhandler(None)\n"
+    else:
+        path, text = f"/workspace/{row.program}.py", w.program(row)
+    assert box.post("write_file", {"path": path, "content": text}).status == 200
+    result = box.run(f"rm -rf work; mkdir work; cd work; exec python3 -B {path}", cwd="/workspace",
+                     env={"SELFTEST_EVENT": json.dumps(event)})
+    return result["stdout"] + result["stderr"], "exit"
+
+
+FAMILIES = {"handlers": by_handler, "functions": by_function, "sandbox": by_sandbox}
+# Two runs at a time, and limits with numbers of their own, are the command's business.
+SINGLE = [row for row in w.ROWS if not row.flags & {"AFTER", "BESIDE", "TIGHT", "COLLECT"}]
+# A persistent sandbox may change its own copy of the system, keeps processes that are left behind, and its
+# processes share what it was given.
+PRIVATE = {"system-change", "daemonize", "orphan-output", "orphan-stopped"}
+
+
+def chosen(family):
+    rows = [row for row in SINGLE if family != "sandbox" or row.id not in PRIVATE]
+    if LONG:
+        return rows
+    first = sorted(FAMILIES).index(family)
+    return rows[first::SAMPLE]
+
+
+@pytest.mark.parametrize("family, row", [(f, r) for f in sorted(FAMILIES) for r in chosen(f)], ids=str)
+def test_attack_through_the_api(daemon, witness, family, row):
+    event = witness.event(row)
+    said, reason = FAMILIES[family](daemon, row, event)
+    lines = said.splitlines()
+    assert not [line for line in lines if line.startswith("BREACH")], said
+    assert witness.touched(said) == []
+    killed = "SIGNAL" in row.ends and (reason == "signal" or any(line.startswith("KILLED") for line in lines))
+    everything_killed = row.id == "kill-all" and reason in ("signal", "exit")
+    assert killed or everything_killed or any(line.startswith(("HELD", "ABSENT")) for line in lines), said
+
+
+@pytest.mark.parametrize("row", [r for r in w.ROWS if "COLLECT" in r.flags], ids=str)
+def test_attack_by_artifacts(daemon, witness, row):
+    """What was left in the workspace is looked at by the daemon: nothing of the host comes along."""
+    result = daemon.execute(w.program(row), event=witness.event(row), timeout=20)
+    assert result["status"] == "success", result
+    for name in result["artifacts"]:
+        path = urllib.parse.quote(name)
+        response = daemon.request("GET", f"/v1/executions/{result['execution_id']}/artifacts/{path}")
+        assert witness.secret.encode() not in response.body
+    assert witness.touched(json.dumps(result)) == []
+
+
+TIGHT = {"MAX_MEMORY_MB": 96, "WORKSPACE_MB": 16, "WORKSPACE_FILES": 400, "TMP_MB": 8, "PIDS_MAX": 40,
+         "OPEN_FILES_MAX": 256, "OUTPUT_MAX": 65536}
+NUMBERS = {"memory": 96 << 20, "disk": 16 << 20, "files": 400, "tmp": 8 << 20, "pids": 40, "open_files": 256,
+           "output": 65536, "cpu": 100}
+HUNGRY = [r for r in w.ROWS if "TIGHT" in r.flags and not r.flags & {"CPU", "SHORT"}]
+
+
+@pytest.fixture(scope="module")
+def tight(make_daemon_module):
+    return make_daemon_module(**TIGHT)
+
+
+@pytest.mark.parametrize("row", HUNGRY if LONG else HUNGRY[::4], ids=str)
+def test_attack_on_limits(tight, witness, row):
+    if not harness.ROOT and "JAIL_MEMORY" in row.traits or not harness.ROOT and "JAIL_PIDS" in row.traits:
+        pytest.skip("not declared without control groups")
+    result = tight.execute(w.program(row), event=witness.event(row, **NUMBERS), timeout=30)
+    assert "BREACH" not in result["stdout"]
+    assert len(result["stdout"]) <= NUMBERS["output"] + 1024 and len(result["stderr"]) <= NUMBERS["output"] + 1024
+    assert "HELD" in result["stdout"] or result["termination"]["reason"].upper() in row.ends or "QUIET" in row.flags
+    assert witness.touched() == []
+    assert tight.health().status == 200
