@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/advice.h"
 #include "app/app.h"
 #include "app/boot.h"
 #include "app/customer.h"
@@ -391,6 +392,18 @@ static void print_traits(unsigned traits, unsigned required)
                                          : "  (optional)");
 }
 
+/* Only where something is missing: a host that gives everything needs no advice. */
+static void print_advice(unsigned missing)
+{
+    const char *words;
+    size_t at = 0;
+
+    if (!missing)
+        return;
+    while ((words = advice_next(&at)))
+        (void)printf("  in the way: %s\n", words);
+}
+
 /* What can this host isolate, and what would have to change? */
 static int check_host(struct daemon *d)
 {
@@ -415,6 +428,7 @@ static int check_host(struct daemon *d)
     }
     if (a->jail)
         print_traits(a->jail->traits, required);
+    print_advice(r < 0 ? required : required & ~a->jail->traits);
     (void)printf("Languages:\n");
     for (size_t i = 0; (f = lang_ops.fact(i)); i++)
         (void)printf("  %-18s %s\n", f->name, f->available ? "yes" : "no  (install it)");

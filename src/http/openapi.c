@@ -46,6 +46,7 @@ static const struct member result_members[] = {
     {"stderr_truncated",  T_BOOL,    "only when stderr was cut"                                       },
     {"error",             T_OBJECT,  "type, message and stack of an exception, if there was one"      },
     {"termination",       T_OBJECT,  "reason, and signal, limit, limit_value, observed, hint if known"},
+    {"denied",            T_OBJECTS, "only after a failure: what was refused, setting, advice"        },
     {"isolation",         T_OBJECT,  "jail, template, warm, traits"                                   },
     {"timings",           T_OBJECT,  "queue_ms, start_ms, run_ms, collect_ms, total_ms"               },
 };

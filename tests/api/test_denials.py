@@ -14,7 +14,7 @@ REFUSED = {
         """, "python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 80), 5)'"),
     "write": (None, """
         def handler(e): open("/usr/bin/new", "w")
-        """, "echo x > /proc/sys/kernel/hostname || touch /proc/x || { echo Read-only file system >&2; exit 1; }"),
+        """, None),
     "system call": (None, """
         import ctypes, os
         def handler(e):
@@ -27,7 +27,7 @@ REFUSED = {
         """, None),
     "open files": ("OPEN_FILES_MAX", """
         def handler(e): kept = [open("/dev/null") for _ in range(100000)]
-        """, None),
+        """, "python3 -c 'kept = [open(\"/dev/null\") for _ in range(1000000)]'"),
 }
 
 

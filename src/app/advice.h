@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* What on this host stands in the way of isolation, and what to do about it. */
+#pragma once
+
+#include <stddef.h>
+
+/*
+ * The i-th thing that is in the way here; NULL behind the last one. Looks at settings only and
+ * changes nothing. docs/operators.md has the same in prose.
+ */
+const char *advice_next(size_t *inout_at);
