@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-enum { BARE_MS = 12000, KEPT_MAX = 16 << 20, LEAKED_FD = 9, LINGER_MS = 100 };
+enum { BARE_MS = 20000, KEPT_MAX = 16 << 20, LEAKED_FD = 9, LINGER_MS = 100 };
 
 struct bare {
     pid_t pid; /* owned */

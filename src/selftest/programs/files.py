@@ -144,12 +144,10 @@ def _(event):
 
 @attack("oom-shield")
 def _(event):
-    # Raising it is everybody's right and his own loss. Lowering it would let others die first.
+    # Raising it is everybody's right and his own loss. Below zero others would die first.
     for pid in ("self", "1"):
-        with open(f"/proc/{pid}/oom_score_adj", "r+") as f:
-            before = int(f.read())
-            f.seek(0)
-            f.write(str(before - 1))
+        with open(f"/proc/{pid}/oom_score_adj", "w") as f:
+            f.write("-1")
     return "others would die first"
 
 

@@ -156,7 +156,7 @@ def _(event):
     import resource
 
     def burn():
-        end = time.monotonic() + 10
+        end = time.monotonic() + 8
         while time.process_time() < event["cpu"] and time.monotonic() < end:
             pass
     signal.signal(signal.SIGXCPU, lambda *_: None)
@@ -169,8 +169,8 @@ def _(event):
     burn()
     for pid in children:
         os.waitpid(pid, 0)
-    used = [resource.getrusage(who).ru_utime for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(used) > 1.3 * event["cpu"] and f"{sum(used):.1f} s of processor time"
+    used = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return used > 1.3 * event["cpu"] and f"{used:.1f} s of processor time"
 
 
 @attack("output")
