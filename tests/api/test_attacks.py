@@ -139,7 +139,7 @@ def by_handler(daemon, row, event):
 def by_function(daemon, row, event):
     code = w.probe_stub(row, event) if row.program == "PROBE" else w.program(row)
     body = {"language": "python", "code": code, "functionName": "handler", "args": [event],
-            "timeout": 5000 if row.id in SELF_MADE else 20000}
+            "timeout": 5 if row.id in SELF_MADE else 20}
     response = daemon.request("POST", "/v1/functions/call", json=body)
     assert response.status == 200, response
     result = response.json()
