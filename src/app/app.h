@@ -11,6 +11,7 @@
 #include "app/call.h"
 #include "app/dependencies.h"
 #include "app/execution.h"
+#include "app/fsession.h"
 #include "app/inspect.h"
 #include "app/metrics.h"
 #include "app/registry.h"
@@ -56,6 +57,7 @@ struct app {
     struct admission admission;
     struct registry registry;
     struct calls calls;
+    struct fsessions fsessions;
     struct inspections inspections;
     struct compile_cache *programs; /* owned: what was compiled for calls */
     struct kept_calls *kept;        /* owned: changes of calls that may still be written back */

@@ -253,6 +253,17 @@ bool call_needs_compiler(const struct call *c)
     return c->build && c->build->program.n == 0;
 }
 
+static void on_built(void *user);
+
+static int compile(struct call *c, struct err *e)
+{
+    if (call_dirs_find(c, e) < 0)
+        return -1;
+    c->build->done = on_built;
+    c->build->user = c;
+    return call_build_start(c->build, c->dirs.n > 0 ? c->dirs.p : NULL, e);
+}
+
 static void start(void *user)
 {
     struct call *c = user;
@@ -263,7 +274,7 @@ static void start(void *user)
         return;
     }
     c->state = CALL_COMPILING;
-    if (call_build_start(c, &e) < 0)
+    if (compile(c, &e) < 0)
         call_fail(c, e.kind == ERR_CALLER ? "ValueError" : "SandboxError", e.text);
 }
 
@@ -363,26 +374,17 @@ int call_plan(struct call *c, struct err *e)
 /* The compiler's own words are the message, and all of them are in stderr. */
 static void fail_compile(struct call *c)
 {
-    struct run_result *r = &c->build->result;
-    const char *error = r->err.n ? strstr(r->err.p, "error:") : NULL;
-    const char *line = error;
+    const struct run_result *r = &c->build->result;
     char words[sizeof c->outcome.message];
 
-    while (line && line > r->err.p && line[-1] != '\n')
-        line--;
-    if (r->reason == END_TIMEOUT)
-        (void)snprintf(words, sizeof words, "the compiler did not end in time");
-    else if (line)
-        (void)snprintf(words, sizeof words, "%.*s", (int)strcspn(line, "\n"), line);
-    else
-        (void)snprintf(words, sizeof words, "the compiler failed (%s)%s%s",
-                       end_reason_name(r->reason), r->fault[0] ? ": " : "", r->fault);
+    call_build_failure(c->build, words, sizeof words);
     (void)buf_put(&c->result.err, r->err.p ? r->err.p : "", r->err.n);
     call_fail(c, "CompileError", words);
 }
 
-void call_built(struct call *c)
+static void on_built(void *user)
 {
+    struct call *c = user;
     struct err e;
 
     if (c->stopped)
@@ -589,7 +591,7 @@ static void call_stop(struct call *c, enum end_reason why)
         admission_leave(&c->app->admission, &c->ticket);
         call_unstarted(c, why, "");
     } else if (c->state == CALL_RUNNING || c->state == CALL_COMPILING) {
-        run_stop(c->run, why);
+        run_stop(c->state == CALL_COMPILING ? c->build->run : c->run, why);
     }
 }
 

@@ -20,23 +20,6 @@ static unsigned flags_of(const struct call *c)
     return call_lang((size_t)c->lang)->flags;
 }
 
-/* What is left by name goes where JavaScript functions expect it: into their options. */
-static void place_options(struct call *c)
-{
-    const struct call_signature *s = c->signature;
-    int last = -1;
-
-    for (size_t i = 0; i < s->n; i++) {
-        if (s->params[i].kind == PARAM_OPTIONS && s->params[i].index >= 0)
-            c->options_at = s->params[i].index;
-        if (s->params[i].kind != PARAM_VARIADIC && s->params[i].index > last)
-            last = s->params[i].index;
-    }
-    if (c->options_at < 0 && last >= 0 && ((size_t)last >= c->args.n || !c->args.at[last].p) &&
-        c->args.names_n > 0)
-        c->options_at = last;
-}
-
 static int bind_args(struct call *c, struct err *e)
 {
     struct call_signature *s = c->signature;
@@ -47,7 +30,7 @@ static int bind_args(struct call *c, struct err *e)
     if (s->strict && s->source == SIGNATURE_SCHEMA && call_args_check(&c->args, s, e) < 0)
         return -1;
     if (c->lang == CALL_JAVASCRIPT)
-        place_options(c);
+        c->options_at = call_args_options_at(&c->args, s);
     return call_args_representable(&c->args, call_lang((size_t)c->lang), e);
 }
 

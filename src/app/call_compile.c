@@ -2,6 +2,7 @@
 #include "app/call_compile.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -22,6 +23,7 @@ void call_build_free(struct call_build *b)
 {
     if (!b)
         return;
+    run_free(b->run);
     buf_done(&b->code);
     buf_done(&b->dispatcher);
     buf_done(&b->program);
@@ -40,15 +42,16 @@ static void add_part(struct sha256 *h, const void *p, size_t n)
 }
 
 /* Only code that includes something by name can depend on the request's files. */
-static bool may_include(const struct call *c)
+static bool may_include(const struct call_build *b)
 {
-    return memmem(c->request.code.p, c->request.code.n, "include", 7) != NULL;
+    return memmem(b->request->code.p, b->request->code.n, "include", 7) != NULL;
 }
 
-static int make_key(const struct call *c, struct call_build *b, struct err *e)
+static int make_key(struct call_build *b, struct err *e)
 {
+    const struct call_request *r = b->request;
     cleanup_with(sha256_freep) struct sha256 *h = sha256_new();
-    const char *compiler = lang_compiler((enum call_lang_id)c->lang, c->wasm);
+    const char *compiler = lang_compiler(b->lang, b->wasm);
     const int generation = GENERATION;
     struct stat st;
 
@@ -58,15 +61,15 @@ static int make_key(const struct call *c, struct call_build *b, struct err *e)
         return err_sys(e, -errno, "%s", compiler);
     add_part(h, &generation, sizeof generation);
     add_part(h, compiler, strlen(compiler));
-    add_part(h, &c->wasm, sizeof c->wasm);
+    add_part(h, &b->wasm, sizeof b->wasm);
     add_part(h, &st.st_mtim, sizeof st.st_mtim);
     add_part(h, &st.st_size, sizeof st.st_size);
-    add_part(h, c->request.std, strlen(c->request.std));
+    add_part(h, r->std, strlen(r->std));
     add_part(h, b->code.p, b->code.n);
     add_part(h, b->dispatcher.p, b->dispatcher.n);
-    for (size_t i = 0; i < c->request.files_n && may_include(c); i++) {
-        add_part(h, c->request.files[i].path, strlen(c->request.files[i].path));
-        add_part(h, c->request.files[i].content.p, c->request.files[i].content.n);
+    for (size_t i = 0; i < r->files_n && may_include(b); i++) {
+        add_part(h, r->files[i].path, strlen(r->files[i].path));
+        add_part(h, r->files[i].content.p, r->files[i].content.n);
     }
     sha256_end_hex(h, b->key);
     return 0;
@@ -74,9 +77,34 @@ static int make_key(const struct call *c, struct call_build *b, struct err *e)
 
 /* ---- preparing ---- */
 
-int call_build_prepare(struct call *c, struct err *e)
+struct call_build *call_build_new(struct app *a, const char *id, int lang,
+                                  const struct call_request *request)
 {
     struct call_build *b = calloc(1, sizeof *b);
+
+    if (!b)
+        return NULL;
+    b->app = a;
+    b->id = id;
+    b->lang = (enum call_lang_id)lang;
+    b->request = request;
+    b->code = BUF_INIT(request->code.n + CODE_OVERHEAD);
+    b->dispatcher = BUF_INIT(DISPATCH_MAX);
+    b->program = BUF_INIT(COMPILE_PROGRAM_MAX + 1);
+    return b;
+}
+
+int call_build_seal(struct call_build *b, struct err *e)
+{
+    if (make_key(b, e) < 0)
+        return -1;
+    if (compile_cache_get(b->app->programs, b->key, &b->program) < 0)
+        buf_clear(&b->program);
+    return 0;
+}
+
+int call_build_prepare(struct call *c, struct err *e)
+{
     struct json_value output = {0};
     struct dispatch d = {
         .cpp = c->lang == CALL_CPP,
@@ -85,20 +113,16 @@ int call_build_prepare(struct call *c, struct err *e)
         .signature = c->signature,
     };
 
-    if (!b)
+    c->build = call_build_new(c->app, c->id, c->lang, &c->request);
+    if (!c->build)
         return err_set(e, ERR_HOST, "out of memory");
-    c->build = b;
+    c->build->wasm = c->wasm;
     if (c->request.schema.p && json_get(c->request.schema, "output", &output))
         d.output = output;
-    b->code = BUF_INIT(c->request.code.n + CODE_OVERHEAD);
-    b->dispatcher = BUF_INIT(DISPATCH_MAX);
-    b->program = BUF_INIT(COMPILE_PROGRAM_MAX + 1);
-    dispatch_code(&d, c->request.code, &b->code);
-    if (dispatch_write(&d, &b->dispatcher, e) < 0 || make_key(c, b, e) < 0)
+    dispatch_code(&d, c->request.code, &c->build->code);
+    if (dispatch_write(&d, &c->build->dispatcher, e) < 0)
         return -1;
-    if (compile_cache_get(c->app->programs, b->key, &b->program) < 0)
-        buf_clear(&b->program);
-    return 0;
+    return call_build_seal(c->build, e);
 }
 
 /* ---- compiling ---- */
@@ -106,7 +130,7 @@ int call_build_prepare(struct call *c, struct err *e)
 static void on_file(void *user, struct run_file *f)
 {
     static const char top[] = "workspace/";
-    struct call_build *b = ((struct call *)user)->build;
+    struct call_build *b = user;
     const char *name = f->name;
     struct stat st;
     size_t got = 0;
@@ -134,46 +158,60 @@ static void on_file(void *user, struct run_file *f)
 
 static void on_done(void *user)
 {
-    struct call *c = user;
-    struct call_build *b = c->build;
+    struct call_build *b = user;
 
     if (b->result.reason != END_EXIT || b->result.exit_code != 0)
         buf_clear(&b->program);
     if (b->program.n > 0)
-        compile_cache_put(c->app->programs, b->key, b->program.p, b->program.n);
-    run_free(take_ptr(&c->run));
-    call_built(c);
+        compile_cache_put(b->app->programs, b->key, b->program.p, b->program.n);
+    run_free(take_ptr(&b->run));
+    b->done(b->user);
 }
 
-int call_build_start(struct call *c, struct err *e)
+int call_build_start(struct call_build *b, const char *dirs, struct err *e)
 {
-    struct call_build *b = c->build;
-    struct run_events events = {.file = on_file, .done = on_done, .user = c};
+    const struct call_request *r = b->request;
+    struct run_events events = {.file = on_file, .done = on_done, .user = b};
     struct lang_compile spec = {
-        .id = c->id,
-        .lang = (enum call_lang_id)c->lang,
-        .std = c->request.std,
-        .files = c->request.files,
-        .files_n = may_include(c) ? c->request.files_n : 0,
-        .workdir = c->request.workdir,
+        .id = b->id,
+        .lang = b->lang,
+        .wasm = b->wasm,
+        .std = r->std,
+        .files = r->files,
+        .files_n = may_include(b) ? r->files_n : 0,
+        .workdir = r->workdir,
         .code = {b->code.p,       b->code.n      },
         .dispatcher = {b->dispatcher.p, b->dispatcher.n},
-        .wasm = c->wasm,
     };
     struct plan *plan = NULL;
-    int r;
+    int started;
 
-    if (call_dirs_find(c, e) < 0)
-        return -1;
-    if (c->dirs.n > 0 && spec.files_n > 0)
-        spec.dirs = c->dirs.p;
-    b->limits = app_limits(c->app, COMPILE_MS);
+    if (spec.files_n > 0)
+        spec.dirs = dirs;
+    b->limits = app_limits(b->app, COMPILE_MS);
     b->limits.output_max = COMPILE_OUTPUT;
     spec.limits = b->limits;
     run_result_init(&b->result, &b->limits);
     if (lang_compile_plan(&spec, &plan, e) < 0)
         return -1;
-    r = run_start(c->app->engine, plan, &b->result, &events, &c->run, e);
+    started = run_start(b->app->engine, plan, &b->result, &events, &b->run, e);
     lang_compile_free(plan);
-    return r;
+    return started;
+}
+
+void call_build_failure(const struct call_build *b, char *out, size_t n)
+{
+    const struct run_result *r = &b->result;
+    const char *error = r->err.n ? strstr(r->err.p, "error:") : NULL;
+    const char *line = error;
+
+    while (line && line > r->err.p && line[-1] != '\n')
+        line--;
+    if (r->reason == END_TIMEOUT)
+        (void)snprintf(out, n, "the compiler did not end in time");
+    else if (line)
+        (void)snprintf(out, n, "%.*s", (int)strcspn(line, "\n"), line);
+    else
+        (void)snprintf(out, n, "the compiler failed (%s)%s%s", end_reason_name(r->reason),
+                       r->fault[0] ? ": " : "", r->fault);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "app/call.h"
+#include "base/jw.h"
 
 /* ---- call.c ---- */
 
@@ -23,6 +24,13 @@ bool call_needs_compiler(const struct call *c);
 /* Finds the function, binds the arguments and goes on to the plan. */
 void call_bind(struct call *c);
 void call_inspect_stop(struct call *c);
+
+/* ---- call_json.c: what the results of all calls have in common ---- */
+
+void call_termination_json(struct jw *w, enum end_reason reason, int signal,
+                           const struct call_outcome *o, const char *hint);
+void call_isolation_json(struct jw *w, const struct jail *j, bool warm);
+void call_timings_json(struct jw *w, const struct stamps *at);
 
 /* ---- call_collect.c: callbacks of the run ---- */
 

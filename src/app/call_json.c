@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/app.h"
+#include "app/call_inner.h"
 #include "base/base64.h"
 #include "base/jw.h"
 #include "base/utf8.h"
@@ -156,36 +157,34 @@ static unsigned denied_to(const struct call *c)
     });
 }
 
-static void write_termination(struct jw *w, const struct call *c, unsigned denied)
+void call_termination_json(struct jw *w, enum end_reason reason, int signal,
+                           const struct call_outcome *o, const char *hint)
 {
-    const char *hint = denials_hint(denied, DENIAL_EPHEMERAL);
-    const char *abbreviation = c->result.signal ? sigabbrev_np(c->result.signal) : NULL;
+    const char *abbreviation = signal ? sigabbrev_np(signal) : NULL;
     char name[SIGNAL_NAME_MAX];
 
     jw_key(w, "termination");
     jw_object(w);
-    jw_kv_string(w, "reason", end_reason_name(c->result.reason));
+    jw_kv_string(w, "reason", end_reason_name(reason));
     if (abbreviation) {
         (void)snprintf(name, sizeof name, "SIG%s", abbreviation);
         jw_kv_string(w, "signal", name);
     }
-    if (c->outcome.limit) {
-        jw_kv_string(w, "limit", c->outcome.limit);
-        jw_kv_int(w, "limit_value", c->outcome.limit_value);
+    if (o->limit) {
+        jw_kv_string(w, "limit", o->limit);
+        jw_kv_int(w, "limit_value", o->limit_value);
     }
     if (hint)
         jw_kv_string(w, "hint", hint);
     jw_object_end(w);
 }
 
-static void write_isolation(struct jw *w, const struct call *c)
+void call_isolation_json(struct jw *w, const struct jail *j, bool warm)
 {
-    const struct jail *j = c->app->jail;
-
     jw_key(w, "isolation");
     jw_object(w);
     jw_kv_string(w, "jail", j->ops->name);
-    jw_kv_bool(w, "warm", c->result.warm);
+    jw_kv_bool(w, "warm", warm);
     jw_key(w, "traits");
     jw_array(w);
     for (unsigned i = 0; i < JAIL_TRAIT_COUNT; i++)
@@ -195,7 +194,7 @@ static void write_isolation(struct jw *w, const struct call *c)
     jw_object_end(w);
 }
 
-static void write_timings(struct jw *w, const struct stamps *at)
+void call_timings_json(struct jw *w, const struct stamps *at)
 {
     jw_key(w, "timings");
     jw_object(w);
@@ -235,11 +234,12 @@ void call_result_json(struct call *c, struct buf *out)
     if (r->err_truncated)
         jw_kv_bool(&w, "stderrTruncated", true);
     if (c->ran) {
-        write_termination(&w, c, denied);
+        call_termination_json(&w, c->result.reason, c->result.signal, &c->outcome,
+                              denials_hint(denied, DENIAL_EPHEMERAL));
         denials_json(&w, denied, DENIAL_EPHEMERAL);
-        write_isolation(&w, c);
+        call_isolation_json(&w, c->app->jail, c->result.warm);
     }
-    write_timings(&w, &r->at);
+    call_timings_json(&w, &r->at);
     jw_object_end(&w);
 }
 

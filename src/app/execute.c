@@ -459,6 +459,7 @@ void app_stop_all(struct app *a, enum end_reason why)
     }
     calls_stop_all(&a->calls, why);
     dependencies_stop_all(&a->dependencies, why);
+    fsessions_stop_all(&a->fsessions, why);
 }
 
 void app_on_idle(struct app *a, app_idle_fn *fn, void *user)
@@ -499,6 +500,7 @@ int app_init(struct app *a, struct err *e)
     a->admission.lane_max = c->session_queue_max;
     registry_init(&a->registry, execution_free);
     calls_init(&a->calls);
+    fsessions_init(&a->fsessions);
     inspections_init(&a->inspections);
     dependencies_init(&a->dependencies);
     if (compile_cache_open(c->state_dir, &a->programs, e) < 0 ||
@@ -518,6 +520,7 @@ void app_done(struct app *a)
     survey_stop(a);
     a->admission.granting = true; /* what is freed now makes room for nobody */
     calls_done(&a->calls);
+    fsessions_done(&a->fsessions);
     inspections_done(a);
     kept_calls_free(take_ptr(&a->kept));
     dependencies_done(&a->dependencies);

@@ -82,6 +82,21 @@ static int put_name(struct call_args *a, struct json_value key, struct json_valu
     return 0;
 }
 
+int call_args_options_at(const struct call_args *a, const struct call_signature *s)
+{
+    int last = -1, at = -1;
+
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->params[i].kind == PARAM_OPTIONS && s->params[i].index >= 0)
+            at = s->params[i].index;
+        if (s->params[i].kind != PARAM_VARIADIC && s->params[i].index > last)
+            last = s->params[i].index;
+    }
+    if (at < 0 && last >= 0 && ((size_t)last >= a->n || !a->at[last].p) && a->names_n > 0)
+        at = last;
+    return at;
+}
+
 void call_args_done(struct call_args *a)
 {
     free(a->at);
@@ -392,17 +407,12 @@ static size_t scan_string(const char *p, size_t n, bool *ret_lone)
 {
     size_t i = 1;
 
+    /* Byte by byte: looking ahead for the quote at every escape would take its square. */
     while (i < n && p[i] != '"') {
-        const char *next = p[i] == '\\' ? p + i : memchr(p + i, '\\', n - i);
-        const char *quote = memchr(p + i, '"', n - i);
-
-        if (!quote)
-            return n;
-        if (!next || next > quote) {
-            i = (size_t)(quote - p);
-            break;
+        if (p[i] != '\\') {
+            i++;
+            continue;
         }
-        i = (size_t)(next - p);
         if (p[i + 1] != 'u') {
             i += 2;
             continue;

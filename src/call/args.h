@@ -41,6 +41,9 @@ must_check int call_args_check(const struct call_args *a, const struct call_sign
 /* Can the language represent every value? */
 must_check int call_args_representable(const struct call_args *a, const struct call_lang *lang,
                                        struct err *e);
+/* JavaScript: where what is left by name goes, so that the function finds its options; -1: behind
+ * all others. */
+int call_args_options_at(const struct call_args *a, const struct call_signature *s);
 void call_args_done(struct call_args *a);
 
 /* As JSON text; a hole becomes null. */

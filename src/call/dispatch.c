@@ -308,12 +308,16 @@ static int check(const struct dispatch *d, struct err *e)
     return 0;
 }
 
-int dispatch_write(const struct dispatch *d, struct buf *out, struct err *e)
+/* A function that calls the one that is meant; `name` is its own. */
+static int put_dispatcher(const struct dispatch *d, const char *name, struct buf *out,
+                          struct err *e)
 {
     if (check(d, e) < 0)
         return -1;
-    (void)buf_puts(out, "static void sandbox_dispatch(const struct sandbox_value *args, size_t n,\n"
-                        "                             struct sandbox_text *out)\n{\n");
+    (void)buf_printf(out,
+                     "static void %s(const struct sandbox_value *args, size_t n,\n"
+                     "    struct sandbox_text *out)\n{\n",
+                     name);
     put_counts(d, out);
     if (d->cpp) {
         for (size_t n = required(d->signature); n <= d->signature->n; n++)
@@ -321,10 +325,84 @@ int dispatch_write(const struct dispatch *d, struct buf *out, struct err *e)
     } else if (put_c_call(d, out) < 0) {
         return err_set(e, ERR_CALLER, "the function has a type that JSON cannot become");
     }
-    (void)buf_puts(out, "}\n\n");
+    return buf_puts(out, "}\n\n");
+}
+
+int dispatch_write(const struct dispatch *d, struct buf *out, struct err *e)
+{
+    if (put_dispatcher(d, "sandbox_dispatch", out, e) < 0 && !out->failed)
+        return -1;
     (void)buf_puts(out, d->cpp ? "int main()\n{\n    sandbox_run_guarded();\n    return 0;\n}\n"
                                : "int main(void)\n{\n    sandbox_run();\n    return 0;\n}\n");
     return out->failed ? err_set(e, ERR_CALLER, "the function has too many parameters") : 0;
+}
+
+/* ---- all functions of a program ---- */
+
+enum { NAME_MAX_BYTES = 256 };
+
+/* What a function is called in the program; false: not to be called from outside. */
+static bool function_name(struct json_value f, char out[NAME_MAX_BYTES])
+{
+    struct json_value full = member(f, "qualifiedName"), name = full.p ? full : member(f, "name");
+
+    if (!name.p || name.type != JSON_STRING || name.n < 3 || name.n - 2 >= NAME_MAX_BYTES ||
+        !is_name(name.p + 1, name.n - 2))
+        return false;
+    memcpy(out, name.p + 1, name.n - 2);
+    out[name.n - 2] = '\0';
+    return strcmp(out, "main") != 0;
+}
+
+/* Is it the one that a call by this name means? A declaration and its definition are two. */
+static bool is_meant(struct json_value inspected, struct json_value f, const char *name)
+{
+    struct call_found found;
+    struct err e;
+
+    return signature_find(inspected, name, strlen(name), &found, &e) == 0 &&
+           found.function.p == f.p && !member(f, "refused").p;
+}
+
+int dispatch_session(bool cpp, struct json_value inspected, struct buf *out, struct err *e)
+{
+    cleanup_with(buf_done) struct buf table = BUF_INIT(out->max);
+    cleanup_free struct call_signature *s = calloc(1, sizeof *s);
+    struct json_value functions = member(inspected, "functions"), f;
+    char name[NAME_MAX_BYTES], own[64];
+    size_t at = 0, n = 0;
+
+    if (!s)
+        return err_set(e, ERR_HOST, "out of memory");
+    while (functions.p && functions.type == JSON_ARRAY && json_array_next(functions, &at, &f)) {
+        struct dispatch d = {.cpp = cpp, .signature = s};
+        size_t mark = out->n;
+
+        if (!function_name(f, name) || !is_meant(inspected, f, name) ||
+            signature_from_function(s, f, e) < 0)
+            continue;
+        d.function = (struct bytes){name, strlen(name)};
+        (void)snprintf(own, sizeof own, "sandbox_dispatch_%zu", n++);
+        if (put_dispatcher(&d, own, out, e) < 0) {
+            if (!out->failed) /* one that cannot be called is no reason to refuse the others */
+                out->n = mark;
+            continue;
+        }
+        (void)buf_printf(&table,
+                         "    if (strcmp(sandbox_function, \"%s\") == 0) {\n"
+                         "        %s(args, n, out);\n        return;\n    }\n",
+                         name, own);
+    }
+    (void)buf_puts(out, "static void sandbox_dispatch(const struct sandbox_value *args, size_t n,\n"
+                        "    struct sandbox_text *out)\n{\n");
+    (void)buf_put(out, table.p ? table.p : "", table.n);
+    (void)buf_printf(out,
+                     "    sandbox_failf(\"NameError\", \"Function '%%s' not found\", "
+                     "sandbox_function);\n}\n\nint main(%s)\n{\n    sandbox_serve(sandbox_call);\n"
+                     "    return 0;\n}\n",
+                     cpp ? "" : "void");
+    return out->failed || table.failed ? err_set(e, ERR_CALLER, "the code has too many functions")
+                                       : 0;
 }
 
 void dispatch_code(const struct dispatch *d, struct bytes code, struct buf *out)

@@ -26,6 +26,9 @@ struct dispatch {
 
 /* The text behind the program's own. -1: the function cannot be called; the words say why. */
 must_check int dispatch_write(const struct dispatch *d, struct buf *out, struct err *e);
+/* The same for all functions that can be called, by name: the program of a session. */
+must_check int dispatch_session(bool cpp, struct json_value inspected, struct buf *out,
+                                struct err *e);
 /* The program's own text, made a function where it is only a body. */
 void dispatch_code(const struct dispatch *d, struct bytes code, struct buf *out);
 /* Every position is filled or may be left out, no name is left over. Fills defaults in gaps. */

@@ -31,6 +31,7 @@ enum {
     CALL_DETECTS = BIT(7),    /* its wrapper finds the function when no name is given: there is no
                                  grammar for the inspector */
     CALL_MODULE = BIT(8),     /* the code is a WebAssembly module in base64 */
+    CALL_RELOADS = BIT(9),    /* its wrapper can load its code anew without another process */
 };
 
 enum { CALL_ALIASES_MAX = 3, CALL_WORDS = 7 };

@@ -340,6 +340,19 @@ static int get_call(struct call_request *r, const struct body_fields *b, struct 
     return 0;
 }
 
+/* Decoded text is never longer than its JSON; `more`: paths made of names, and NULs. */
+static int begin(struct call_request *r, struct json_value body, size_t more,
+                 struct body_fields *ret, struct err *e)
+{
+    if (body.type != JSON_OBJECT)
+        return wrong(e, "body", "an object");
+    r->arena = BUF_INIT(2 * body.n + more);
+    if (buf_reserve(&r->arena, r->arena.max) < 0)
+        return err_set(e, ERR_HOST, "out of memory");
+    collect(body, body_names, ARRAY_LEN(body_names), ret);
+    return 0;
+}
+
 int call_request_parse(struct call_request *r, const char *text, size_t n, struct err *e)
 {
     struct body_fields b = {0};
@@ -349,15 +362,9 @@ int call_request_parse(struct call_request *r, const char *text, size_t n, struc
                                .include_changes = true,
                                .include_contents = true,
                                .include_denied = true};
-    if (json_parse(text, n, 0, &body, e) < 0)
+    if (json_parse(text, n, 0, &body, e) < 0 ||
+        begin(r, body, (CALL_FILES_MAX + 4) * (size_t)CALL_PATH_MAX, &b, e) < 0)
         return -1;
-    if (body.type != JSON_OBJECT)
-        return wrong(e, "body", "an object");
-    /* Decoded text is never longer than its JSON; names become paths, and each gets a NUL. */
-    r->arena = BUF_INIT(2 * n + (CALL_FILES_MAX + 4) * (size_t)CALL_PATH_MAX);
-    if (buf_reserve(&r->arena, r->arena.max) < 0)
-        return err_set(e, ERR_HOST, "out of memory");
-    collect(body, body_names, ARRAY_LEN(body_names), &b);
     if (get_string(r, b.language, "language", &r->language, e) < 0 ||
         get_string(r, b.code, "code", &r->code, e) < 0)
         return -1;
@@ -368,6 +375,20 @@ int call_request_parse(struct call_request *r, const char *text, size_t n, struc
     if (get_call(r, &b, e) < 0 || get_engine(r, b.engine, e) < 0)
         return -1;
     return get_options(r, &b, e);
+}
+
+int call_request_parse_turn(struct call_request *r, const char *text, size_t n, struct err *e)
+{
+    struct body_fields b = {0};
+    struct json_value body;
+
+    *r = (struct call_request){0};
+    if (json_parse(text, n, 0, &body, e) < 0 || begin(r, body, CALL_NAME_MAX, &b, e) < 0 ||
+        get_call(r, &b, e) < 0)
+        return -1;
+    if (!r->function.p)
+        return wrong(e, "functionName", "given: the name of a function");
+    return get_timeout(b.timeout, r, e);
 }
 
 void call_request_done(struct call_request *r)

@@ -68,6 +68,10 @@ struct call_request {
  */
 must_check int call_request_parse(struct call_request *r, const char *text, size_t n,
                                   struct err *e);
+/* The same for a call of a session, which has its language and its code already: those and options
+ * are not looked at, and the name of a function must be there. */
+must_check int call_request_parse_turn(struct call_request *r, const char *text, size_t n,
+                                       struct err *e);
 void call_request_done(struct call_request *r);
 
 /* "a/../b" is refused, "./a//b/" becomes "a/b"; relative ones go below `base` ("" for none).

@@ -25,6 +25,12 @@ void sip_payload(const struct sip_call *c, struct buf *out)
     }
     if (c->file)
         jw_kv_string(&w, "filePath", c->file);
+    if (c->token)
+        jw_kv_string(&w, "token", c->token);
+    if (c->token)
+        jw_kv_int(&w, "timeout", (int64_t)c->wall_ms);
+    if (c->token && c->options_at >= 0)
+        jw_kv_int(&w, "optionsAt", c->options_at);
     jw_object_end(&w);
 }
 

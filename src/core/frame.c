@@ -8,9 +8,10 @@
 
 #include <string.h>
 
-static const char kinds_in[] = {FRAME_RESULT, FRAME_ERROR, FRAME_PROGRESS};
+static const char kinds_in[] = {FRAME_RESULT, FRAME_ERROR, FRAME_PROGRESS, FRAME_READY,
+                                FRAME_BEGUN,  FRAME_ITEM,  FRAME_FAREWELL};
 
-static void put_head(char head[FRAME_HEAD], char kind, uint32_t n)
+void frame_head(char head[FRAME_HEAD], char kind, uint32_t n)
 {
     static const char digits[] = "0123456789abcdef";
 
@@ -28,7 +29,7 @@ int frame_put(struct buf *b, char kind, const void *p, size_t n)
         b->failed = true;
         return -1;
     }
-    put_head(head, kind, (uint32_t)n);
+    frame_head(head, kind, (uint32_t)n);
     (void)buf_put(b, head, sizeof head);
     return buf_put(b, p, n);
 }

@@ -26,12 +26,25 @@ enum {
     FRAME_CONTEXT = 'X', /* JSON object: execution_id, function_name, remaining_ms, ... */
     FRAME_GO = 'G',      /* empty: everything has been said */
 
-    /* wrapper to daemon */
+    /* daemon to a wrapper that stays (call/sip.h), one at a time, after GO was answered */
+    FRAME_CALL = 'P',   /* JSON object: what to call, and the token of the answer */
+    FRAME_STREAM = 'S', /* the same; items of a generator are sent one by one */
+    FRAME_RELOAD = 'Z', /* token: the program is loaded anew in the same process */
+
+    /* wrapper to daemon; one that stays begins every payload with the token it was given */
     FRAME_RESULT = 'R',   /* JSON text of the returned value */
     FRAME_ERROR = 'E',    /* JSON object: type, message, stack */
     FRAME_PROGRESS = 'P', /* JSON object */
+    FRAME_READY = 'Y',    /* the program was loaded */
+    FRAME_BEGUN = 'B',    /* a call begins: from now on it can be interrupted */
+    FRAME_ITEM = 'I',     /* JSON text of one item */
+    FRAME_FAREWELL = 'F', /* like ERROR, and the program ends */
+
+    FRAME_TOKEN = 16, /* bytes of a token: hexadecimal digits */
 };
 
+/* The head of a frame of n bytes, not NUL-terminated. */
+void frame_head(char head[FRAME_HEAD], char kind, uint32_t n);
 /* Appends one frame. Fails only when the buffer's maximum is reached. */
 must_check int frame_put(struct buf *b, char kind, const void *p, size_t n);
 

@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 struct limits {
-    uint64_t wall_ms;         /* from the moment the program may start; killed afterwards */
-    uint64_t cpu_ms;          /* CPU time of everything inside; 0: no limit */
-    uint64_t memory_max;      /* bytes, files in tmpfs included */
+    uint64_t wall_ms;    /* from the moment the program may start; killed afterwards; 0: no limit */
+    uint64_t cpu_ms;     /* CPU time of everything inside; 0: no limit */
+    uint64_t memory_max; /* bytes, files in tmpfs included */
     uint64_t workspace_max;   /* bytes in /workspace */
     uint64_t workspace_files; /* inodes in /workspace */
     uint64_t tmp_max;         /* bytes in /tmp, and the same again in /dev/shm */

@@ -66,10 +66,16 @@ typedef void run_file_fn(void *user, struct run_file *f);
 typedef void run_relay_fn(void *user, int fd);
 /* Exactly once. Nothing lives inside any more; the sandbox itself is held until run_free(). */
 typedef void run_done_fn(void *user);
+/* A frame of a program that stays. The run must not be freed from inside. */
+typedef void run_frame_fn(void *user, char kind, const char *p, size_t n);
+/* The signal asked for by run_interrupt() has been sent. */
+typedef void run_interrupted_fn(void *user);
 
 struct run_events {
-    run_progress_fn *progress; /* may be NULL */
-    run_file_fn *file;         /* NULL: the workspace is not looked at */
+    run_progress_fn *progress;       /* may be NULL */
+    run_file_fn *file;               /* NULL: the workspace is not looked at */
+    run_frame_fn *frame;             /* not NULL: gets all frames; the result keeps none of them */
+    run_interrupted_fn *interrupted; /* may be NULL */
     run_done_fn *done;
     run_relay_fn *relay; /* NULL unless the plan has one */
     void *user;
@@ -93,6 +99,27 @@ void run_stop(struct run *r, enum end_reason why);
 /* Back-pressure on files: no more of them until resumed. */
 void run_files_pause(struct run *r);
 void run_files_resume(struct run *r);
+
+/* ---- a program that stays: frames go both ways while it lives ---- */
+
+/* Sends bytes to its descriptor 3 behind what was sent before; -1: too many are waiting. */
+must_check int run_send(struct run *r, const void *p, size_t n);
+/* SIGINT to the program and its process group; interrupted() comes once it has been sent. */
+must_check int run_interrupt(struct run *r);
+/* Back-pressure on frames: none are read until resumed, and the program waits for room. */
+void run_frames_pause(struct run *r);
+void run_frames_resume(struct run *r);
+/* Reads what is in the pipes now: what the program wrote before a frame is there when it comes. */
+void run_output_read(struct run *r);
+/* What was written since the last time; the result begins anew. The buffers are the caller's. */
+struct run_output {
+    struct buf out, err;
+    bool out_truncated, err_truncated;
+};
+void run_output_take(struct run *r, struct run_output *ret);
+/* What was used so far. */
+void run_usage(const struct run *r, struct usage *ret);
+
 /* Releases the sandbox and all the rest, at any time; no callback comes any more. NULL is fine. */
 void run_free(struct run *r);
 DEFINE_FREEP(struct run, run_free)

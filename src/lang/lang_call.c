@@ -214,8 +214,9 @@ static int event_build(struct call_plan *p, const struct lang_call *c, size_t ar
         BUF_INIT(EVENT_OVERHEAD + ESCAPE_FACTOR * (compiled ? 0 : r->code.n) +
                  (size_t)2 * LITERAL_FACTOR * (args_n < CALL_INLINE_MAX ? args_n : 64) + args_n);
     jw_object(&w);
-    jw_kv_string(&w, "mode", call_mode_name(c->mode));
-    jw_kv_bytes(&w, "function", c->function.p ? c->function.p : "", c->function.n);
+    jw_kv_string(&w, "mode", c->stays ? "session" : call_mode_name(c->mode));
+    if (!c->stays)
+        jw_kv_bytes(&w, "function", c->function.p ? c->function.p : "", c->function.n);
     if (c->lang == CALL_WASM && !c->function.p)
         jw_kv_bool(&w, "command", true);
     jw_kv_int(&w, "resultMax", (int64_t)c->limits.result_max);
@@ -224,6 +225,11 @@ static int event_build(struct call_plan *p, const struct lang_call *c, size_t ar
         if (p->place_path[0])
             jw_kv_string(&w, "place", p->place_path);
         jw_kv_bytes(&w, "code", r->code.p, r->code.n);
+    }
+    if (c->stays) {
+        jw_kv_string(&w, "token", c->token);
+        jw_object_end(&w);
+        return p->event.failed ? no_memory(e) : 0;
     }
     if (c->body)
         jw_kv_bool(&w, "body", true);
@@ -348,7 +354,7 @@ static int build(struct call_plan *p, const struct lang_call *c, struct err *e)
     p->plan.input = (struct bytes){p->input.p, p->input.n};
     if (r->input.p)
         p->plan.input = r->input;
-    p->plan.scan_all = true;
+    p->plan.scan_all = !c->stays;
     p->plan.dirs = c->dirs;
     return files_build(p, c, e);
 }

@@ -198,6 +198,16 @@ static void stop(struct state *s)
     ended(s, status);
 }
 
+/* A soft interrupt: SIGINT as a terminal would send it. The group is that of the program alone. */
+static void signal_first(struct state *s, int64_t number)
+{
+    struct init_msg m = {.verb = INIT_SIGNALLED};
+
+    if (!s->ended && s->first > 1 && number == SIGINT)
+        (void)kill(-s->first, SIGINT);
+    tell(s, &m);
+}
+
 static void command(struct state *s)
 {
     struct init_msg m;
@@ -209,6 +219,8 @@ static void command(struct state *s)
         stop(s);
     else if (m.verb == INIT_SCAN)
         scan_workspace(s->workspace, s->ctl, m.arg != 0);
+    else if (m.verb == INIT_SIGNAL)
+        signal_first(s, m.arg);
 }
 
 static void loop(struct state *s)

@@ -71,16 +71,18 @@ enum init_verb {
     INIT_HIRE,     /* persistent only: one more worker `token`; fd: its SEQPACKET end. No answer:
                       the far end of a worker that could not be made is closed */
     INIT_FIRE,     /* persistent only: worker `token` and all it started end now */
+    INIT_SIGNAL,   /* signal `arg` to the program's process group; SIGNALLED follows */
 
     /* init to daemon */
     INIT_READY = 32, /* locked and waiting; persistent: `arg` says what can be written, overlay.h */
-    INIT_EXITED,  /* the program ended with `status`, and everything else is dead, too; `size` not
-                     0: it said so itself, was the only process ever, and is being taken down:
-                     the ends of its pipes may come later than this */
-    INIT_ENTRY,   /* one regular file: `name`, `size`, times; fd: open for reading */
-    INIT_SCANNED, /* end of the list; `arg`: how many were left out */
-    INIT_FAILED,  /* `arg` is an errno, `name` says what */
-    INIT_RELAY,   /* before anything runs; fd: a listener on PLAN_RELAY_PORT, nobody else's */
+    INIT_EXITED,    /* the program ended with `status`, and everything else is dead, too; `size` not
+                       0: it said so itself, was the only process ever, and is being taken down:
+                       the ends of its pipes may come later than this */
+    INIT_ENTRY,     /* one regular file: `name`, `size`, times; fd: open for reading */
+    INIT_SCANNED,   /* end of the list; `arg`: how many were left out */
+    INIT_FAILED,    /* `arg` is an errno, `name` says what */
+    INIT_RELAY,     /* before anything runs; fd: a listener on PLAN_RELAY_PORT, nobody else's */
+    INIT_SIGNALLED, /* the signal is pending or was delivered */
 };
 
 enum { INIT_FDS_SPAWN = 4, INIT_NAME_MAX = 4096 }; /* job, in, out, err */

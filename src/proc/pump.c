@@ -23,6 +23,7 @@ static void feed_end(struct feed *f)
     if (event_initialized(&f->writable))
         (void)event_del(&f->writable);
     buf_done(&f->rest);
+    f->rest_at = 0;
     if (f->close_at_end && *f->fd >= 0) {
         (void)close(*f->fd);
         *f->fd = -1;
@@ -79,11 +80,28 @@ void feed_start(struct feed *f, struct event_base *base, int *fd, bool close_at_
     (void)event_add(&f->writable, NULL);
 }
 
+int feed_more(struct feed *f, struct event_base *base, const void *p, size_t n, size_t most)
+{
+    struct iovec piece = {.iov_base = (void *)(uintptr_t)p, .iov_len = n};
+    size_t waiting = f->rest.n - f->rest_at;
+
+    if (*f->fd < 0 || n > most || waiting > most - n)
+        return -1;
+    if (waiting == 0) {
+        feed_done(f);
+        feed_start(f, base, f->fd, f->close_at_end, &piece, 1);
+        return 0;
+    }
+    f->rest.max = f->rest.n + n;
+    return buf_put(&f->rest, p, n);
+}
+
 void feed_done(struct feed *f)
 {
     if (f->fd && event_initialized(&f->writable))
         (void)event_del(&f->writable);
     buf_done(&f->rest);
+    f->rest_at = 0;
 }
 
 void capture_start(struct capture *c, struct event_base *base, event_callback_fn fn, void *user)

@@ -30,7 +30,7 @@
 #include "core/port_run.h"
 #include "launch/wire.h"
 #include "proc/job.h"
-#include "proc/pump.h"
+#include "proc/run_inner.h"
 
 enum {
     KILL_MS = 200,      /* init gets this long to kill everything, then the jail does it */
@@ -38,43 +38,10 @@ enum {
     WORDS_MS = 50,      /* the launcher's words for a failure come by another way */
     DRAIN_MS = 250,     /* the ends of the pipes come at once: everything inside is dead */
     SCAN_MS = 5000,     /* between two files of the list */
+    CLOSED_MS = 500,    /* between the end of a channel and the end of the program behind it */
     CPU_CHECK_MS = 100, /* how often a CPU limit is looked at */
     ZYGOTE_MS = 60000,  /* a runtime that is used for the first time has to start */
     JOB_PIECES = 3,     /* head, files, frames */
-};
-
-enum run_state { RUN_RUNNING, RUN_STOPPING, RUN_DRAINING, RUN_SCANNING, RUN_DONE };
-
-struct run_engine {
-    struct event_base *base; /* borrowed */
-    struct jail *jail;       /* borrowed */
-    struct pump_scratch scratch;
-    struct {
-        struct init_msg msg;
-        char name[INIT_NAME_MAX + 1];
-    } ctl; /* the message being looked at */
-};
-
-struct run {
-    struct run_engine *engine; /* borrowed */
-    struct run_events events;
-    struct run_result *result; /* borrowed */
-    struct limits limits;
-    enum run_state state;
-    enum end_reason stop_reason; /* END_EXIT: nobody asked for an end */
-    int kills;                   /* how far the escalation went */
-    bool ready;                  /* init is known to be there */
-    uint64_t start_ms;           /* beside the wall time, until it is */
-    bool scan;                   /* there is something to look at */
-    bool early;                  /* EXITED came before the ends of the pipes */
-    bool scan_all;               /* of the plan */
-    bool paused;
-    bool words_awaited;
-    struct sandbox sandbox; /* owned */
-    struct feed job_feed, in_feed;
-    struct capture out, err;
-    struct frame_reader frames;
-    struct event ctl, job, wall, timer, cpu;
 };
 
 static void settle(struct run *r);
@@ -84,6 +51,12 @@ static void arm(struct event *ev, uint64_t ms)
     struct timeval tv = {.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 
     (void)event_add(ev, &tv);
+}
+
+static void wall_arm(struct run *r, uint64_t more_ms)
+{
+    if (r->limits.wall_ms > 0)
+        arm(&r->wall, r->limits.wall_ms + more_ms);
 }
 
 /* ---- results ---- */
@@ -163,6 +136,7 @@ static bool reason_is_ordinary(enum end_reason why)
 static void enter_draining(struct run *r)
 {
     r->state = RUN_DRAINING;
+    r->frames_paused = false; /* nothing more will come */
     r->result->at.ended = clock_us();
     (void)event_del(&r->wall);
     (void)event_del(&r->cpu);
@@ -220,7 +194,7 @@ static void on_ready(struct run *r, const struct init_msg *m)
         return;
     r->ready = true;
     r->result->at.running = clock_us();
-    arm(&r->wall, r->limits.wall_ms); /* building the sandbox was not the program's time */
+    wall_arm(r, 0); /* building the sandbox was not the program's time */
 }
 
 static void on_scanned(struct run *r, const struct init_msg *m)
@@ -245,14 +219,22 @@ static void on_failed(struct run *r, const struct init_msg *m)
     run_stop(r, END_FAILED);
 }
 
+static void on_signalled(struct run *r, const struct init_msg *m)
+{
+    (void)m;
+    if (r->state == RUN_RUNNING && r->events.interrupted)
+        r->events.interrupted(r->events.user);
+}
+
 static const struct {
     uint32_t verb;
     void (*handle)(struct run *r, const struct init_msg *m);
 } verbs[] = {
-    {INIT_READY,   on_ready  },
-    {INIT_EXITED,  on_exited },
-    {INIT_SCANNED, on_scanned},
-    {INIT_FAILED,  on_failed },
+    {INIT_READY,     on_ready    },
+    {INIT_EXITED,    on_exited   },
+    {INIT_SCANNED,   on_scanned  },
+    {INIT_FAILED,    on_failed   },
+    {INIT_SIGNALLED, on_signalled},
 };
 
 static void on_file(struct run *r, const struct init_msg *m, int *fd)
@@ -329,6 +311,10 @@ static void on_frame(void *user, char kind, const char *p, size_t n)
 {
     struct run *r = user;
 
+    if (r->events.frame) {
+        r->events.frame(r->events.user, kind, p, n);
+        return;
+    }
     switch (kind) {
     case FRAME_RESULT:
         replace(&r->result->result, p, n);
@@ -361,7 +347,7 @@ static bool job_read(struct run *r)
     struct pump_scratch *s = &r->engine->scratch;
     size_t turn = 0;
 
-    while (turn < PUMP_TURN) {
+    while (turn < PUMP_TURN && !r->frames_paused) {
         ssize_t n = read(r->sandbox.job, s->bytes, sizeof s->bytes);
 
         if (n < 0 && errno == EINTR)
@@ -370,12 +356,15 @@ static bool job_read(struct run *r)
             return false;
         if (n <= 0) {
             job_close(r);
+            if (r->events.frame && r->state == RUN_RUNNING)
+                arm(&r->timer, CLOSED_MS);
             return false;
         }
         turn += (size_t)n;
-        if (!r->frames.broken &&
-            frame_reader_feed(&r->frames, s->bytes, (size_t)n, on_frame, r) < 0)
+        if (r->frames.broken)
             continue; /* it stays broken; the rest is only drained */
+        if (frame_reader_feed(&r->frames, s->bytes, (size_t)n, on_frame, r) < 0 && r->events.frame)
+            run_stop(r, END_POLICY); /* nothing it says later could be believed */
     }
     return true;
 }
@@ -457,6 +446,8 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
         r->state = RUN_DONE;
         break;
     case RUN_RUNNING:
+        run_stop(r, END_POLICY); /* one that stays closed its channel and did not end */
+        break;
     case RUN_DONE:
         break;
     }
@@ -633,7 +624,7 @@ static void watch(struct run *r)
     (void)event_add(&r->job, NULL);
     capture_start(&r->out, r->engine->base, out_on_readable, r);
     capture_start(&r->err, r->engine->base, err_on_readable, r);
-    arm(&r->wall, r->limits.wall_ms + r->start_ms);
+    wall_arm(r, r->start_ms);
     if (r->limits.cpu_ms > 0)
         arm(&r->cpu, CPU_CHECK_MS);
 }
@@ -659,8 +650,9 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     r->limits = p->limits;
     r->scan_all = p->scan_all;
     r->sandbox = SANDBOX_NONE;
-    frame_reader_init(&r->frames, p->limits.result_max > RUN_PROGRESS_MAX ? p->limits.result_max
-                                                                          : RUN_PROGRESS_MAX);
+    frame_reader_init(&r->frames, (p->limits.result_max > RUN_PROGRESS_MAX ? p->limits.result_max
+                                                                           : RUN_PROGRESS_MAX) +
+                                      (events->frame ? FRAME_TOKEN : 0));
     result->at.started = clock_us();
     if (g->jail->ops->take(g->jail, &spec, &r->sandbox, e) < 0)
         return -1;
@@ -705,6 +697,7 @@ int run_engine_open(struct event_base *base, struct jail *jail, struct run_engin
         free(g);
         return err_sys(e, sys, "open /dev/null");
     }
+    g->aside.null = g->scratch.null;
     *ret = g;
     return 0;
 }

@@ -11,6 +11,7 @@
 #include "call/request.h"
 #include "call/rights.h"
 #include "call/signature.h"
+#include "call/sip.h"
 #include "lang/lang_call.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -91,6 +92,30 @@ static void body(const char *text, size_t n)
     free(s);
 }
 
+/* A call of a session, and the packet made of it. */
+static void turn(const char *text, size_t n)
+{
+    struct buf packet = BUF_INIT(16 * n + 4096);
+    struct call_request r;
+    struct call_args a = {0};
+    struct err e;
+
+    if (call_request_parse_turn(&r, text, n, &e) == 0) {
+        struct sip_call c = {
+            .function = r.function, .args = &a, .token = "0123456789abcdef", .options_at = -1};
+        struct json_value v;
+
+        assert(r.function.n > 0 && r.function.p[r.function.n] == '\0' && r.files_n == 0);
+        if (call_args_collect(&a, r.args, r.kwargs, &e) == 0) {
+            sip_payload(&c, &packet);
+            assert(packet.failed || json_parse(packet.p, packet.n, 0, &v, &e) == 0);
+        }
+    }
+    call_args_done(&a);
+    call_request_done(&r);
+    buf_done(&packet);
+}
+
 /* What the inspector wrote, or somebody in its place. */
 static void inspected(const char *text, size_t n)
 {
@@ -111,6 +136,8 @@ static void inspected(const char *text, size_t n)
 
             buf_clear(&out);
             (void)!dispatch_write(&d, &out, &e);
+            buf_clear(&out);
+            (void)!dispatch_session(cpp, v, &out, &e);
         }
     buf_done(&out);
     free(s);
@@ -154,6 +181,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     text[n - 1] = '\0';
     if (data[0] == 'b')
         body(text, n - 1);
+    else if (data[0] == 't')
+        turn(text, n - 1);
     else if (data[0] == 'i')
         inspected(text, n - 1);
     else if (data[0] == 's')

@@ -330,8 +330,69 @@ static void payloads_are_what_was_given(void **state)
     assert_string_equal(out.p,
                         "{\"functionName\":\"add\",\"args\":[1,2.50,null,null,null,true],"
                         "\"kwargs\":{\"k\":\"v\"},\"holes\":[3,4],\"filePath\":\"/w/u.py\"}");
+    buf_clear(&out);
+    sip_payload(
+        &(struct sip_call){
+            .function = {"f", 1},
+              .args = &a, .token = "0123", .wall_ms = 500, .options_at = 2
+    },
+        &out);
+    assert_string_equal(out.p, "{\"functionName\":\"f\",\"args\":[1,2.50,null,null,null,true],"
+                               "\"kwargs\":{\"k\":\"v\"},\"holes\":[3,4],\"token\":\"0123\","
+                               "\"timeout\":500,\"optionsAt\":2}");
     call_args_done(&a);
     buf_done(&out);
+}
+
+/* A call of a session says neither language nor code. */
+static void turns_need_only_a_name(void **state)
+{
+    static const char whole[] = "{\"functionName\":\"f\",\"args\":[1],\"timeout\":0.5,"
+                                "\"options\":{\"files\":7}}";
+    static const struct {
+        const char *text, *words;
+    } bad[] = {
+        {"{}",                                  "functionName"},
+        {"{\"functionName\":\"\"}",             "functionName"},
+        {"{\"functionName\":\"f\",\"args\":1}", "args"        },
+        {"[]",                                  "body"        },
+        {"{",                                   ""            },
+    };
+    struct call_request r;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(call_request_parse_turn(&r, whole, strlen(whole), &e), 0);
+    assert_string_equal(r.function.p, "f");
+    assert_int_equal(r.wall_ms, 500);
+    assert_int_equal(r.files_n, 0);
+    call_request_done(&r);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        assert_int_equal(call_request_parse_turn(&r, bad[i].text, strlen(bad[i].text), &e), -1);
+        assert_non_null(strstr(e.text, bad[i].words));
+        call_request_done(&r);
+    }
+}
+
+/* Half a million escapes: looking for the end of the string at each of them would take for ever. */
+static void escapes_take_linear_time(void **state)
+{
+    enum { ESCAPES = 500000 };
+    struct buf text = BUF_INIT(8 * ESCAPES);
+    struct call_args a = {0};
+    struct json_value v;
+    struct err e;
+
+    (void)state;
+    (void)buf_puts(&text, "[\"");
+    for (size_t i = 0; i < ESCAPES; i++)
+        (void)buf_puts(&text, "\\u00e4");
+    (void)buf_puts(&text, "\"]");
+    assert_int_equal(json_parse(text.p, text.n, 0, &v, &e), 0);
+    assert_int_equal(call_args_collect(&a, v, (struct json_value){0}, &e), 0);
+    assert_int_equal(call_args_representable(&a, call_lang(CALL_RUBY), &e), 0);
+    call_args_done(&a);
+    buf_done(&text);
 }
 
 /* ---- permissions ---- */
@@ -531,6 +592,8 @@ int main(void)
         cmocka_unit_test(deep_values_are_left_to_json),
         cmocka_unit_test(packets_follow_the_vectors),
         cmocka_unit_test(payloads_are_what_was_given),
+        cmocka_unit_test(turns_need_only_a_name),
+        cmocka_unit_test(escapes_take_linear_time),
         cmocka_unit_test(permissions_follow_the_vectors),
         cmocka_unit_test(rules_may_be_meant_from_the_mount),
         cmocka_unit_test(mounts_are_whole_directories),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Calls one function of a program, as a handler that wrap/javascript.js runs.
+ * Calls functions of a program, as a handler that wrap/javascript.js runs: one, or in a session
+ * many.
  *
  * The event says what to call and where the arguments are: in the event as a literal (inline) or
  * as JSON, on standard input as a SIP packet, or in a file. The program is a CommonJS module, the
@@ -11,6 +12,7 @@
 
 const fs = require('fs');
 const Module = require('module');
+const net = require('net');
 const path = require('path');
 const { pathToFileURL } = require('url');
 const vm = require('vm');
@@ -23,6 +25,7 @@ const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname', '
 const LOADER = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
 const ONLY_ESM = /use import statement|token 'export'|import\.meta|already been declared/;
 const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
+const ANY_NAME = '(name)=>{"use strict";return eval(name)}';
 const STACK_MAX = 64 * 1024;
 const MESSAGE_MAX = 16 * 1024;
 
@@ -80,10 +83,13 @@ function givenArguments(event) {
 /* Positions are filled already, as far as names are known; a hole is `undefined`, which makes a
    default apply. What is left by name becomes one last object. */
 function bind(event) {
-    const { args, kwargs, holes } = givenArguments(event);
+    return place(givenArguments(event), event.optionsAt);
+}
+
+function place({ args, kwargs, holes }, optionsAt) {
     for (const i of holes || []) args[i] = undefined;
     if (Object.keys(kwargs).length === 0) return args;
-    const at = event.optionsAt === undefined ? args.length : event.optionsAt;
+    const at = optionsAt === undefined ? args.length : optionsAt;
     if (at < args.length && args[at] !== undefined && args[at] !== null &&
         typeof args[at] === 'object') {
         args[at] = { ...args[at], ...kwargs };
@@ -96,7 +102,10 @@ function bind(event) {
 
 // ---- the program ----
 
+/* A function that tells what the program calls by that name; without one, by the name it is given:
+   a session learns of names only when it is called. */
 function peekAt(name) {
+    if (name === undefined) return ANY_NAME;
     const root = name.split('.')[0];
     return IDENTIFIER.test(root) && root !== 'default' ? `()=>typeof ${root}==="undefined"?void 0:${root}`
         : '()=>void 0';
@@ -125,9 +134,9 @@ function startCommonjs(job, program) {
         }]);
     return {
         done,
-        found: () => {
+        found: (name) => {
             try {
-                return peek();
+                return peek(name);
             } catch {
                 return undefined; // declared, but the program returned before it
             }
@@ -152,7 +161,7 @@ function startModule(job) {
     const done = import(job.shown[0]).then((ns) => {
         space = ns;
     }).finally(() => job.place || fs.rmSync(file, { force: true }));
-    return { done, found: () => peek(), exported: () => space };
+    return { done, found: (name) => peek(name), exported: () => space };
 }
 
 function startBody(job) {
@@ -195,13 +204,18 @@ function member(thing, names) {
     return thing;
 }
 
+function localOf(started, root) {
+    if (!IDENTIFIER.test(root)) return undefined;
+    return started.found(`typeof ${root} === "undefined" ? undefined : ${root}`);
+}
+
 /* What is exported under the name wins over what is only declared. */
 function find(job, started) {
     const names = job.name.split('.');
     const out = started.exported();
     const choices = [
         () => member(out, names),
-        () => member(started.found(), names.slice(1)),
+        () => member(localOf(started, names[0]), names.slice(1)),
         () => (out && out.default && (names.length > 1 || out.default.name !== job.name)
             ? member(out.default, names) : undefined),
         () => (out && typeof out.default === 'function' && (out.default.name === job.name ||
@@ -248,6 +262,14 @@ function valueText(value) {
     return text === undefined ? 'null' : text;
 }
 
+function checkSize(text, most, what = 'returned value') {
+    const n = byteLength(text);
+    if (n > most) {
+        throw new RangeError(`the ${what} has ${n} bytes as JSON, at most ${most} are allowed`);
+    }
+    return text;
+}
+
 // ---- failing ----
 
 function cleanStack(job, stack) {
@@ -267,7 +289,7 @@ function cleanStack(job, stack) {
     return text;
 }
 
-function report(job, error) {
+function errorText(job, error) {
     let type = typeof error;
     let message = '';
     let stack = '';
@@ -284,8 +306,8 @@ function report(job, error) {
     } catch {
         // the type will do
     }
-    send('E', `{"type":${stringify(type)},"message":${stringify(message.slice(0, MESSAGE_MAX))},` +
-        `"stack":${stringify(stack.slice(0, STACK_MAX))}${refusedPath(error)}}`);
+    return `{"type":${stringify(type)},"message":${stringify(message.slice(0, MESSAGE_MAX))},` +
+        `"stack":${stringify(stack.slice(0, STACK_MAX))}${refusedPath(error)}}`;
 }
 
 // What the sandbox refused to let the program do: the caller is told which path.
@@ -307,7 +329,7 @@ function leave(code) {
     }
 }
 
-// ---- the call ----
+// ---- the program's place ----
 
 function prepare(event) {
     const dir = path.dirname(event.file);
@@ -325,7 +347,217 @@ function prepare(event) {
     };
 }
 
+// ---- a session ----
+
+const trampoline = new vm.Script('globalThis[Symbol.for("sandbox.call")]()', { filename: 'sandbox:call' });
+const { runInThisContext } = vm.Script.prototype;
+const { defineProperty } = Object;
+const { setImmediate } = globalThis;
+const now = performance.now.bind(performance);
+const MARGIN_MS = 20; // the daemon, who knows that time is up, comes first
+
+/* Calls fn so that its time ends even a loop that never gives way. A signal could not: node waits
+   for a loop to end before it looks at signals, and lets them kill while it changes how it does. */
+function interruptibly(fn, deadline) {
+    defineProperty(globalThis, Symbol.for('sandbox.call'),
+        { value: fn, configurable: true, enumerable: false });
+    return apply(runInThisContext, trampoline,
+        [{ timeout: Math.max(1, Math.ceil(deadline - now())), displayErrors: false }]);
+}
+
+function isThenable(value) {
+    return value !== null && (typeof value === 'object' || typeof value === 'function') &&
+        typeof value.then === 'function';
+}
+
+/* Stays: reads packets from the channel (SIP, modes P and S) and answers each of them, beginning
+   with the packet's token. SIGINT ends a call, and nothing else. */
+class Session {
+    constructor(event) {
+        this.event = event;
+        this.token = event.token;
+        this.socket = new net.Socket({ fd: CHANNEL, readable: true, writable: true });
+        this.stop = null; // ends the wait for a promise
+        this.chunks = [];
+        this.have = 0;
+        this.busy = false;
+        this.interrupted = false;
+    }
+
+    // -- the channel --
+
+    /* False: whoever can wait should. */
+    send(kind, text = '') {
+        const body = from(this.token + text, 'utf8');
+        return this.socket.write(Buffer.concat(
+            [from(kind + body.length.toString(16).padStart(8, '0')), body]));
+    }
+
+    drained() {
+        return new Promise((resolve) => {
+            this.socket.once('drain', resolve);
+        });
+    }
+
+    /* What is to be said before the end is said at once, whatever waits before it. */
+    farewell(error) {
+        const text = errorText(this.job, error);
+        this.socket.write(from(`F${(byteLength(text) + this.token.length).toString(16)
+            .padStart(8, '0')}${this.token}${text}`), () => leave(1));
+    }
+
+    take(chunk) {
+        this.chunks.push(chunk);
+        this.have += chunk.length;
+        for (;;) {
+            if (this.have < HEAD) return;
+            if (this.chunks[0].length < HEAD) this.chunks = [Buffer.concat(this.chunks)];
+            const need = HEAD + parseInt(this.chunks[0].toString('latin1', 1, HEAD), 16);
+            if (this.have < need) return;
+            const data = this.chunks.length === 1 ? this.chunks[0] : Buffer.concat(this.chunks);
+            const rest = data.subarray(need);
+            this.chunks = rest.length > 0 ? [rest] : [];
+            this.have = rest.length;
+            this.turn(String.fromCharCode(data[0]), data.toString('utf8', HEAD, need));
+        }
+    }
+
+    // -- calls --
+
+    async settled(value) {
+        if (!isThenable(value)) return value;
+        const stopped = new Promise((_, reject) => {
+            this.stop = reject;
+        });
+        try {
+            return await Promise.race([value, stopped]);
+        } finally {
+            this.stop = null;
+        }
+    }
+
+    /* Between two items the event loop gets its turn: a signal could not be seen otherwise. */
+    async pause() {
+        await new Promise(setImmediate);
+        if (this.interrupted) throw new Error('the call was interrupted');
+    }
+
+    /* Hands the items of a generator to take(); returns what the generator returned. */
+    async iterate(value, take) {
+        const make = value[Symbol.asyncIterator] || value[Symbol.iterator];
+        const iterator = apply(make, value, []);
+        let ended = false;
+        try {
+            for (;;) {
+                const step = await this.settled(interruptibly(() => iterator.next(), this.deadline));
+                if (step.done) {
+                    ended = true;
+                    return step.value;
+                }
+                await take(await this.settled(step.value));
+                await this.pause();
+            }
+        } finally {
+            if (!ended && typeof iterator.return === 'function') {
+                Promise.resolve(iterator.return()).catch(() => {});
+            }
+        }
+    }
+
+    stream(value) {
+        return this.iterate(value, (item) => {
+            const text = checkSize(valueText(item), this.event.resultMax, 'item');
+            return this.send('I', text) ? undefined : this.settled(this.drained());
+        });
+    }
+
+    async list(value) {
+        const items = [];
+        await this.iterate(value, (item) => {
+            items.push(item);
+        });
+        return items;
+    }
+
+    async call(kind, packet) {
+        const fn = find({ name: packet.functionName }, this.started);
+        const args = place(packet, packet.optionsAt);
+        let value = interruptibly(() => apply(fn, undefined, args), this.deadline);
+        if (isThenable(value)) value = await this.settled(value);
+        if (isGenerator(value)) {
+            value = await (kind === 'S' ? this.stream(value) : this.list(value));
+        }
+        return checkSize(valueText(value), this.event.resultMax);
+    }
+
+    async turn(kind, text) {
+        let answer = 'R';
+        let payload = '';
+        if (kind === 'Z') {
+            this.token = text;
+            this.forget();
+            await this.load();
+            return;
+        }
+        try {
+            const packet = parse(text);
+            this.token = packet.token;
+            this.busy = true;
+            this.interrupted = false;
+            this.deadline = now() + packet.timeout + MARGIN_MS;
+            this.send('B');
+            payload = await this.call(kind, packet);
+        } catch (error) {
+            answer = 'E';
+            payload = errorText(this.job, error);
+        }
+        this.busy = false;
+        this.send(answer, payload);
+    }
+
+    // -- the program --
+
+    /* What it loaded from beside it is loaded again. */
+    forget() {
+        for (const name of Object.keys(Module._cache)) {
+            if (name.startsWith(`${this.job.dir}/`)) delete Module._cache[name];
+        }
+    }
+
+    async load() {
+        this.job = prepare(this.event);
+        try {
+            this.started = start(this.job);
+            await this.started.done;
+        } catch (error) {
+            this.farewell(error);
+            return;
+        }
+        this.send('Y');
+    }
+
+    serve() {
+        process.on('SIGINT', () => {
+            this.interrupted = true;
+            if (this.stop) this.stop(new Error('the call was interrupted'));
+        });
+        process.on('uncaughtException', (error) => {
+            writeSync(2, `${inspect(error)}\n`);
+            if (this.busy) this.farewell(error);
+            else leave(1);
+        });
+        this.socket.on('data', (chunk) => this.take(chunk));
+        this.socket.on('error', () => leave(1));
+        this.socket.on('end', () => leave(0));
+        this.load();
+        return new Promise(() => {});
+    }
+}
+
+// ---- the call ----
+
 exports.handler = async function handler(event) {
+    if (event.mode === 'session') return new Session(event).serve();
     const job = prepare(event);
     let text = '';
     try {
@@ -334,15 +566,12 @@ exports.handler = async function handler(event) {
         await started.done;
         let value = await apply(find(job, started), undefined, args);
         if (isGenerator(value)) value = await collect(value);
-        text = valueText(value);
-        if (byteLength(text) > event.resultMax) {
-            throw new RangeError(`the returned value has ${byteLength(text)} bytes as JSON, at ` +
-                `most ${event.resultMax} are allowed`);
-        }
+        text = checkSize(valueText(value), event.resultMax);
     } catch (error) {
-        report(job, error);
+        send('E', errorText(job, error));
         leave(1);
     }
     send('R', text);
     leave(0);
+    return undefined;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * Calls one function of a PHP program.
+ * Calls functions of a PHP program: one, or in a session many.
  *
  * The job comes as frames over descriptor 3 and the returned value leaves the same way. The event
  * says what to call and where the arguments are: in the event as a literal (inline) or as JSON, on
@@ -261,40 +261,182 @@ function encode($value): string
         JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION, DEPTH);
 }
 
-// ---- failing ----
-
-function report(string $type, string $message, string $stack): void
+function value($value, int $most): string
 {
-    send('E', \json_encode([
-        'type' => $type, 'message' => \substr($message, 0, MESSAGE_MAX),
-        'stack' => \substr($stack, 0, STACK_MAX),
-    ], JSON_INVALID_UTF8_SUBSTITUTE | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE));
+    $text = encode($value);
+    if (\strlen($text) > $most) {
+        throw new \RangeException('the returned value has ' . \strlen($text) .
+            " bytes as JSON, at most $most are allowed");
+    }
+    return $text;
 }
 
-function reportThrown(\Throwable $e): void
+// ---- failing ----
+
+function errorText(string $type, string $message, string $stack): string
+{
+    return \json_encode([
+        'type' => $type, 'message' => \substr($message, 0, MESSAGE_MAX),
+        'stack' => \substr($stack, 0, STACK_MAX),
+    ], JSON_INVALID_UTF8_SUBSTITUTE | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE);
+}
+
+function thrownText(\Throwable $e): string
 {
     $lines = ["{$e->getFile()}:{$e->getLine()}"];
     foreach ($e->getTrace() as $frame) {
-        if (\str_starts_with($frame['function'] ?? '', 'SandboxCall\\')) {
-            break;
-        }
         $at = isset($frame['file']) ? "{$frame['file']}:{$frame['line']}" : '[internal]';
+        if (\str_starts_with($frame['function'] ?? '', 'SandboxCall\\')) {
+            if (!$e instanceof Interrupted) {
+                break;
+            }
+            $lines[] = $at; // where the program was
+            continue;
+        }
         $lines[] = ($frame['class'] ?? '') . ($frame['type'] ?? '') . "{$frame['function']}() called at $at";
     }
     $lines = \array_filter($lines, fn ($line) => !\str_contains($line, ME));
     $message = \preg_replace('/, called in ' . \preg_quote(ME, '/') . '.*/', '', $e->getMessage());
-    report(\get_class($e), $message, \get_class($e) . ": $message\n    " .
+    return errorText(\get_class($e), $message, \get_class($e) . ": $message\n    " .
         \implode("\n    ", $lines) . "\n");
 }
 
-/* A fatal error, or exit() in the program: nobody returned. */
+// ---- a session ----
+
+class Interrupted extends \Exception
+{
+}
+
+/* Stays: reads packets from the channel (SIP, mode P) and answers each of them, beginning with the
+   packet's token. SIGINT ends a call, and nothing else. */
+class Session
+{
+    public static ?Session $it = null;
+    public bool $awaited = true; // somebody waits for an answer
+    private bool $busy = false;
+    private string $token;
+    private int $pid;
+
+    public function __construct(private array $event)
+    {
+        $this->token = $event['token'];
+        $this->pid = \getmypid();
+        self::$it = $this;
+    }
+
+    public function answer(string $kind, string $payload = ''): void
+    {
+        if (\getmypid() !== $this->pid) {
+            $this->awaited = false;
+            exit(0); // a copy that the program made has nothing to tell
+        }
+        while (\ob_get_level() > 0) {
+            \ob_end_flush();
+        }
+        $this->awaited = false;
+        send($kind, $this->token . $payload);
+    }
+
+    private function read(int $n): string
+    {
+        $data = '';
+        while (\strlen($data) < $n) {
+            $chunk = \fread(channel(), \min($n - \strlen($data), 1 << 20));
+            if ($chunk !== false && $chunk !== '') {
+                $data .= $chunk;
+            } elseif (\feof(channel())) {
+                exit(0); // the daemon has let go
+            }
+        }
+        return $data;
+    }
+
+    private function call(array $packet): string
+    {
+        $function = find($packet['functionName']);
+        [$args, $names] = bind(new \ReflectionFunction($function), $packet['args'],
+            $packet['kwargs'], $packet['holes'] ?? []);
+        return value($function(...$args, ...$names), $this->event['resultMax']);
+    }
+
+    private function turn(array $packet): array
+    {
+        try {
+            $this->busy = true;
+            send('B', $this->token);
+            $text = $this->call($packet);
+            $this->busy = false;
+            return ['R', $text];
+        } catch (\Throwable $e) {
+            $this->busy = false;
+            return ['E', thrownText($e)];
+        }
+    }
+
+    private function listen(): void
+    {
+        if (!\function_exists('pcntl_async_signals')) {
+            return; // then SIGINT ends the process
+        }
+        \pcntl_async_signals(true);
+        \pcntl_signal(SIGINT, function () {
+            if ($this->busy) {
+                throw new Interrupted('the call was interrupted');
+            }
+        });
+    }
+
+    public function serve(): void
+    {
+        $this->listen();
+        try {
+            load($this->event);
+        } catch (\Throwable $e) {
+            $this->answer('F', thrownText($e));
+            exit(1);
+        }
+        $this->answer('Y');
+        for (;;) {
+            $head = $this->read(HEAD);
+            $packet = decode($this->read(\hexdec(\substr($head, 1))));
+            $this->token = $packet['token'];
+            $this->awaited = true;
+            try {
+                [$kind, $text] = $this->turn($packet);
+            } catch (Interrupted $e) { // when the call had just ended
+                $this->busy = false;
+                [$kind, $text] = ['E', thrownText($e)];
+            }
+            unset($packet);
+            $this->answer($kind, $text);
+        }
+    }
+}
+
+/* A fatal error, or exit() in the program. */
+function lastWords(): void
+{
+    $e = \error_get_last();
+    if ($e !== null && ($e['type'] & (E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR |
+        E_USER_ERROR))) {
+        $text = errorText('FatalError', $e['message'], "{$e['file']}:{$e['line']}");
+    } elseif (Session::$it !== null) {
+        $text = errorText('ExitError', 'the program called exit()', '');
+    } else {
+        return;
+    }
+    if (Session::$it === null) {
+        send('E', $text);
+    } elseif (Session::$it->awaited) {
+        Session::$it->answer('F', $text);
+    }
+}
+
+/* Nobody returned. */
 \register_shutdown_function(function () {
     global $sandboxCallDone;
     if (empty($sandboxCallDone)) {
-        $e = \error_get_last();
-        if ($e !== null && ($e['type'] & (E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR))) {
-            report('FatalError', $e['message'], "{$e['file']}:{$e['line']}");
-        }
+        lastWords();
     }
 });
 
@@ -326,20 +468,19 @@ try {
     }
     $sandboxCallEvent = decode($sandboxCallFrames['V']);
     extend($sandboxCallEvent['code']);
+    if ($sandboxCallEvent['mode'] === 'session') {
+        (new Session($sandboxCallEvent))->serve();
+    }
     [$sandboxCallArgs, $sandboxCallNames, $sandboxCallHoles] = arguments($sandboxCallEvent);
     load($sandboxCallEvent);
     $sandboxCallFunction = find($sandboxCallEvent['function']);
     [$sandboxCallArgs, $sandboxCallNames] = bind(new \ReflectionFunction($sandboxCallFunction),
         $sandboxCallArgs, $sandboxCallNames, $sandboxCallHoles);
-    $sandboxCallText = encode($sandboxCallFunction(...$sandboxCallArgs, ...$sandboxCallNames));
-    if (\strlen($sandboxCallText) > $sandboxCallEvent['resultMax']) {
-        throw new \RangeException('the returned value has ' . \strlen($sandboxCallText) .
-            " bytes as JSON, at most {$sandboxCallEvent['resultMax']} are allowed");
-    }
-    send('R', $sandboxCallText);
+    send('R', value($sandboxCallFunction(...$sandboxCallArgs, ...$sandboxCallNames),
+        $sandboxCallEvent['resultMax']));
     $sandboxCallDone = true;
 } catch (\Throwable $sandboxCallError) {
     $sandboxCallDone = true;
-    reportThrown($sandboxCallError);
+    send('E', thrownText($sandboxCallError));
     exit(1);
 }

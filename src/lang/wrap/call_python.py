@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Calls one function of a program, as a handler that wrap/python.py runs.
+"""Calls functions of a program, as a handler that wrap/python.py runs: one, or in a session many.
 
 The event says what to call and where the arguments are: in the event as a literal (inline) or as
 JSON, on standard input as a SIP packet, or in a file. The value, or what went wrong, is sent over
@@ -17,6 +17,7 @@ ANONYMOUS = "__anonymous_wrapper__"
 STACK_MAX = 64 * 1024
 MESSAGE_MAX = 16 * 1024
 REFUSED = (EPERM, EACCES, EROFS)  # the caller is told which path
+READ_SIZE = 256 * 1024
 
 Module, Function = type(sys), type(lambda: None)
 
@@ -208,22 +209,28 @@ def bind(function, args, kwargs, holes):
     return args, kwargs
 
 
-def settle(value):
+def run_once(coroutine):
+    import asyncio
+    return asyncio.run(coroutine)
+
+
+def settle(value, run=run_once):
     """Waits for what has to be awaited."""
     if hasattr(type(value), "__await__"):
-        import asyncio
-
         async def wait():
             return await value
 
-        value = asyncio.run(wait())
-    if hasattr(type(value), "__anext__"):
-        import asyncio
+        value = run(wait())
+    return value
 
-        async def drain():
+
+def drain(value, run=run_once):
+    """The items of an asynchronous generator as a list; anything else as it is."""
+    if hasattr(type(value), "__anext__"):
+        async def collect():
             return [item async for item in value]
 
-        value = asyncio.run(drain())
+        value = run(collect())
     return value
 
 
@@ -264,14 +271,25 @@ def describe(e):
         return f"{type(e).__name__}: {text_of(e)}\n"
 
 
-def report(e):
+def as_json(e):
     stack = describe(e)
     if len(stack) > STACK_MAX:
         stack = stack[:STACK_MAX // 2] + "\n...\n" + stack[-STACK_MAX // 2:]
     told = {"type": type(e).__name__, "message": text_of(e)[:MESSAGE_MAX], "stack": stack}
     if isinstance(e, OSError) and e.errno in REFUSED and isinstance(e.filename, str):
         told["path"] = os.path.abspath(e.filename2 or e.filename)
-    send("E", encode(told))
+    return encode(told)
+
+
+def report(e):
+    send("E", as_json(e))
+
+
+def exit_error(e):
+    """What is told of a program that called sys.exit()."""
+    if e.code is not None and not isinstance(e.code, int):
+        return e
+    return SystemExit(f"the program called sys.exit({e.code if e.code is not None else ''})")
 
 
 def exit_code(e):
@@ -280,23 +298,198 @@ def exit_code(e):
     return 1
 
 
+# ---- a session ----
+
+
+class Session:
+    """Stays: reads packets from the channel (SIP, modes P and S) and answers each of them. An
+    answer begins with the packet's token. SIGINT ends a call, and nothing else."""
+
+    def __init__(self, event):
+        self.event, self.token, self.pid = event, event["token"].encode(), os.getpid()
+        self.module = self.loop = None
+        self.data = bytearray()
+        self.busy = self.guarded = self.pending = False
+
+    # -- the channel --
+
+    def answer(self, kind, payload=b""):
+        if os.getpid() != self.pid:
+            os._exit(0)  # a copy that the program made has nothing to tell
+        flush()
+        send(kind, self.token + payload)
+
+    def farewell(self, e, code):
+        self.busy = False
+        self.answer("F", as_json(e))
+        raise SystemExit(code) from None
+
+    def receive(self):
+        """The next packet; ends the process when the daemon has let go."""
+        data = self.data
+        while True:
+            if len(data) >= HEAD:
+                end = HEAD + int(data[1:HEAD], 16)
+                if len(data) >= end:
+                    kind, payload = chr(data[0]), bytes(memoryview(data)[HEAD:end])
+                    del data[:end]
+                    return kind, payload
+            try:
+                chunk = os.read(CHANNEL, READ_SIZE)
+            except BlockingIOError:
+                import select
+                select.select([CHANNEL], [], [])
+                continue
+            if not chunk:
+                raise SystemExit(0)
+            data += chunk
+
+    # -- interruptions --
+
+    def on_signal(self, number, frame):
+        if self.guarded:
+            self.pending = True  # not in the middle of a frame
+        elif self.busy:
+            raise KeyboardInterrupt("the call was interrupted")
+
+    def item(self, value):
+        payload = check_size(encode(value), self.event["resultMax"], "item")
+        self.guarded = True
+        try:
+            send("I", self.token + payload)
+        finally:
+            self.guarded = False
+        if self.pending:
+            self.pending = False
+            raise KeyboardInterrupt("the call was interrupted")
+
+    # -- calls --
+
+    def run(self, coroutine):
+        """One event loop for all calls, so that what belongs to it lives on."""
+        import asyncio
+        if self.loop is None or self.loop.is_closed():
+            self.loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self.loop)
+        task = self.loop.create_task(coroutine)
+        try:
+            return self.loop.run_until_complete(task)
+        except BaseException:
+            if not task.done():
+                task.cancel()
+                try:
+                    self.loop.run_until_complete(task)
+                except BaseException:
+                    pass  # what ended it is on its way already
+            raise
+
+    def stream(self, value):
+        """Sends the items of a generator; returns what the generator returned."""
+        if hasattr(type(value), "__anext__"):
+            async def send_all():
+                try:
+                    async for item in value:
+                        self.item(item)
+                finally:
+                    if hasattr(value, "aclose"):
+                        await value.aclose()
+
+            return self.run(send_all())
+        if not hasattr(type(value), "__next__"):
+            return value
+        try:
+            while True:
+                self.item(next(value))
+        except StopIteration as e:
+            return e.value
+        finally:
+            if hasattr(value, "close"):
+                value.close()
+
+    def call(self, kind, packet):
+        function = find(self.module, packet["functionName"])
+        args, kwargs = bind(function, packet["args"], packet["kwargs"], packet.get("holes", ()))
+        value = settle(function(*args, **kwargs), self.run)
+        value = self.stream(value) if kind == "S" else drain(value, self.run)
+        return check_size(encode(value), self.event["resultMax"])
+
+    def turn(self, kind, packet):
+        try:
+            self.busy = True
+            send("B", self.token)
+            payload = self.call(kind, packet)
+            self.busy = False
+        except SystemExit as e:
+            self.farewell(exit_error(e), exit_code(e))
+        except BaseException as e:
+            self.busy = False
+            kind, payload = "E", as_json(e)
+        return "R" if kind != "E" else "E", payload
+
+    def load(self):
+        try:
+            self.module = load(self.event["code"].removeprefix("\ufeff"), self.event["file"], False)
+        except SystemExit as e:
+            self.farewell(exit_error(e), exit_code(e))
+        except BaseException as e:
+            self.farewell(e, 1)
+        self.answer("Y")
+
+    def reload(self):
+        """As if nothing of the program had ever run; what it did elsewhere stays."""
+        import importlib
+        folder = os.path.dirname(self.event["file"])
+        for name, module in list(sys.modules.items()):
+            if os.path.dirname(getattr(module, "__file__", None) or "/") == folder:
+                del sys.modules[name]
+        importlib.invalidate_caches()
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.close()
+        self.loop = None
+        self.load()
+
+    def serve(self):
+        import signal
+        signal.signal(signal.SIGINT, self.on_signal)
+        self.load()
+        while True:
+            kind, payload = self.receive()
+            if kind == "Z":
+                self.token = payload
+                self.reload()
+                continue
+            packet = decode(payload)
+            self.token, self.pending = packet.pop("token").encode(), False
+            try:
+                kind, payload = self.turn(kind, packet)
+            except KeyboardInterrupt as e:  # when the call had just ended
+                self.busy = False
+                kind, payload = "E", as_json(e)
+            del packet
+            self.answer(kind, payload)
+
+
 # ---- the call ----
 
 
+def check_size(payload, most, what="returned value"):
+    if len(payload) > most:
+        raise ValueError(f"the {what} has {len(payload)} bytes as JSON, at most {most} are allowed")
+    return payload
+
+
 def handler(event):
+    if event["mode"] == "session":
+        Session(event).serve()
     try:
         args, kwargs, holes = arguments(event)
         module = load(event["code"].removeprefix("\ufeff"), event["file"], event.get("body"))
         function = find(module, event["function"])
         args, kwargs = bind(function, args, kwargs, holes)
-        payload = encode(settle(function(*args, **kwargs)))
-        if len(payload) > event["resultMax"]:
-            raise ValueError(f"the returned value has {len(payload)} bytes as JSON, at most "
-                             f"{event['resultMax']} are allowed")
+        payload = check_size(encode(drain(settle(function(*args, **kwargs)))), event["resultMax"])
     except SystemExit as e:
         flush()
-        report(e if e.code is not None and not isinstance(e.code, int) else
-               SystemExit(f"the program called sys.exit({e.code if e.code is not None else ''})"))
+        report(exit_error(e))
         raise SystemExit(exit_code(e)) from None
     except BaseException as e:
         flush()

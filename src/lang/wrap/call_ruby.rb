@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 #
-# Calls one function of a Ruby program.
+# Calls functions of a Ruby program: one, or in a session many.
 #
 # The job comes as frames over descriptor 3 and the returned value leaves the same way. The event
 # says what to call and where the arguments are: in the event as a literal (inline) or as JSON, on
@@ -26,6 +26,7 @@ module SandboxCall
   NUMBER = '0123456789+-.eE'.bytes.freeze
   ESCAPES = { 'b' => "\b", 'f' => "\f", 'n' => "\n", 'r' => "\r", 't' => "\t" }.freeze
   REFUSED = [Errno::EACCES, Errno::EPERM, Errno::EROFS].freeze
+  MY_PID = Process.pid
 
   module_function
 
@@ -285,7 +286,7 @@ module SandboxCall
 
   # ---- failing ----
 
-  def report(error)
+  def error_text(error)
     lines = (error.backtrace || []).reject { |line| line.start_with?("#{ME}:") }
     stack = "#{error.class}: #{error.message}\n" + lines.map { |line| "    from #{line}\n" }.join
     told = {
@@ -294,7 +295,7 @@ module SandboxCall
       'stack' => text(stack)[0, STACK_MAX]
     }
     told['path'] = refused_path(error.message) if REFUSED.include?(error.class)
-    send_frame('E', encode(told.compact))
+    encode(told.compact)
   end
 
   # "Permission denied @ rb_sysopen - /data/x", or "... - (/from, /to)": the caller is told.
@@ -303,24 +304,95 @@ module SandboxCall
     at && File.expand_path(at[/\A\(.*, (.*)\)\z/m, 1] || at)
   end
 
-  def finish(value, most)
+  def report(error)
+    send_frame('E', error_text(error))
+  end
+
+  def value_text(value, most)
     payload = encode(plain(value))
     if payload.bytesize > most
       raise RangeError, "the returned value has #{payload.bytesize} bytes as JSON, at most #{most} are allowed"
     end
-    send_frame('R', payload)
+    payload
   end
+
+  # ---- a session ----
+
+  # Stays: reads packets from the channel (SIP, mode P) and answers each of them, beginning with the
+  # packet's token. SIGINT ends a call, and nothing else.
+  def serve(event)
+    @token = event['token']
+    @busy = false
+    trap('INT') { raise Interrupt, 'the call was interrupted' if @busy }
+    last_words { load_program(event) }
+    answer('Y', '')
+    loop do
+      packet = next_packet
+      @token = packet['token']
+      answer(*turn(event, packet))
+    rescue Interrupt => e # when the call had just ended
+      @busy = false
+      answer('E', error_text(e))
+    end
+  end
+
+  def next_packet
+    head = CHANNEL.read(HEAD)
+    exit!(0) if head.nil? || head.bytesize < HEAD
+    decode(CHANNEL.read(head[1..].to_i(16)).force_encoding('UTF-8'))
+  end
+
+  def answer(kind, payload)
+    exit!(0) if Process.pid != MY_PID # a copy that the program made has nothing to tell
+    $stdout.flush
+    $stderr.flush
+    send_frame(kind, @token.b + payload.b)
+  end
+
+  def turn(event, packet)
+    last_words do
+      @busy = true
+      send_frame('B', @token)
+      method = find(packet['functionName'])
+      args, kwargs, late = bind(method, packet['args'], packet['kwargs'], packet['holes'] || [])
+      payload = value_text(call(method, args, kwargs, late), event['resultMax'])
+      @busy = false
+      ['R', payload]
+    rescue SystemExit
+      raise
+    rescue Exception => e # rubocop:disable Lint/RescueException
+      @busy = false
+      ['E', error_text(e)]
+    end
+  end
+
+  # A program that ends itself, or cannot be loaded, takes the session with it.
+  def last_words
+    yield
+  rescue Interrupt
+    raise
+  rescue SystemExit => e
+    @busy = false
+    answer('F', error_text(SystemExit.new(e.status, "the program called exit(#{e.status})")))
+    exit!(e.status.zero? ? 1 : e.status)
+  rescue Exception => e # rubocop:disable Lint/RescueException
+    answer('F', error_text(e))
+    exit!(1)
+  end
+
+  # ---- the call ----
 
   def run
     frames = receive
     settle(decode(frames['N'])) if frames['N']
     event = decode(frames['V'])
+    return serve(event) if event['mode'] == 'session'
     args, kwargs, holes = arguments(event)
     load_program(event)
     method = find(event['function'])
     args, kwargs, late = bind(method, args, kwargs, holes)
     value = call(method, args, kwargs, late)
-    finish(value, event['resultMax'])
+    send_frame('R', value_text(value, event['resultMax']))
   rescue SystemExit => e
     report(SystemExit.new(e.status, "the program called exit(#{e.status})"))
     $stdout.flush

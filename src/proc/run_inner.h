@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* A run from inside: what run.c and run_live.c share; nobody else's business. */
+#pragma once
+
+#include <event2/event_struct.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/frame.h"
+#include "core/port_run.h"
+#include "launch/wire.h"
+#include "proc/pump.h"
+
+enum run_state { RUN_RUNNING, RUN_STOPPING, RUN_DRAINING, RUN_SCANNING, RUN_DONE };
+
+struct run_engine {
+    struct event_base *base; /* borrowed */
+    struct jail *jail;       /* borrowed */
+    struct pump_scratch scratch;
+    struct pump_scratch aside; /* of output that is read while a frame is in the other one */
+    struct {
+        struct init_msg msg;
+        char name[INIT_NAME_MAX + 1];
+    } ctl; /* the message being looked at */
+};
+
+struct run {
+    struct run_engine *engine; /* borrowed */
+    struct run_events events;
+    struct run_result *result; /* borrowed */
+    struct limits limits;
+    enum run_state state;
+    enum end_reason stop_reason; /* END_EXIT: nobody asked for an end */
+    int kills;                   /* how far the escalation went */
+    bool ready;                  /* init is known to be there */
+    uint64_t start_ms;           /* beside the wall time, until it is */
+    bool scan;                   /* there is something to look at */
+    bool early;                  /* EXITED came before the ends of the pipes */
+    bool scan_all;               /* of the plan */
+    bool paused;
+    bool frames_paused;
+    bool words_awaited;
+    struct sandbox sandbox; /* owned */
+    struct feed job_feed, in_feed;
+    struct capture out, err;
+    struct frame_reader frames;
+    struct event ctl, job, wall, timer, cpu;
+};

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A run whose program stays: the part of core/port_run.h that sends frames while it lasts.
+ *
+ * Nothing here waits. Sending writes at once and leaves the rest to the loop; output is read when
+ * its reader wants to know, because a program writes it before the frame that ends its turn.
+ */
+#include <signal.h>
+
+#include "base/fd.h"
+#include "proc/run_inner.h"
+
+enum { SEND_MAX = 256 << 20 }; /* bytes waiting for a program that does not read */
+
+int run_send(struct run *r, const void *p, size_t n)
+{
+    if (r->state != RUN_RUNNING)
+        return -1;
+    return feed_more(&r->job_feed, r->engine->base, p, n, SEND_MAX);
+}
+
+int run_interrupt(struct run *r)
+{
+    struct init_msg m = {.verb = INIT_SIGNAL, .arg = SIGINT};
+
+    if (r->state != RUN_RUNNING)
+        return -1;
+    return fd_send(r->sandbox.ctl, &m, sizeof m, NULL, 0) < 0 ? -1 : 0;
+}
+
+void run_frames_pause(struct run *r)
+{
+    if (r->frames_paused || r->state != RUN_RUNNING)
+        return;
+    r->frames_paused = true;
+    (void)event_del(&r->job);
+}
+
+void run_frames_resume(struct run *r)
+{
+    if (!r->frames_paused)
+        return;
+    r->frames_paused = false;
+    if (r->sandbox.job >= 0)
+        (void)event_add(&r->job, NULL);
+}
+
+void run_output_read(struct run *r)
+{
+    if (capture_is_open(&r->out))
+        (void)capture_read(&r->out, &r->engine->aside);
+    if (capture_is_open(&r->err))
+        (void)capture_read(&r->err, &r->engine->aside);
+}
+
+static void output_begin(struct buf *b)
+{
+    *b = BUF_INIT(b->max);
+}
+
+void run_output_take(struct run *r, struct run_output *ret)
+{
+    struct run_result *res = r->result;
+
+    *ret = (struct run_output){.out = res->out,
+                               .err = res->err,
+                               .out_truncated = res->out_truncated,
+                               .err_truncated = res->err_truncated};
+    output_begin(&res->out);
+    output_begin(&res->err);
+    res->out_truncated = res->err_truncated = false;
+}
+
+void run_usage(const struct run *r, struct usage *ret)
+{
+    struct jail *j = r->engine->jail;
+
+    j->ops->usage(j, &r->sandbox, ret);
+}
