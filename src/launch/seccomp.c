@@ -2,6 +2,7 @@
 #include "launch/seccomp.h"
 
 #include <errno.h>
+#include <linux/ioprio.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -14,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -57,7 +59,13 @@ static const struct deny_arg {
     /* ADDR_NO_RANDOMIZE; the query 0xffffffff has bit 31 and passes */
     {"personality", EPERM, STAGE_BASE, {0, SCMP_CMP_MASKED_EQ, 0x80040000, 0x40000}},
     /* limits of init, which shares the user */
-    {"prlimit64", EPERM, STAGE_BASE, {0, SCMP_CMP_EQ, 1, 0}},
+    {"prlimit64", EPERM, STAGE_BASE, {0, SCMP_CMP_MASKED_EQ, 0xffffffff, 1}},
+    /* and its share of the processors: slowed down enough, it would not end a sandbox in time */
+#define OF_INIT(name, arg) {name, EPERM, STAGE_BASE, {arg, SCMP_CMP_MASKED_EQ, 0xffffffff, 1}}
+    OF_INIT("sched_setscheduler", 0), OF_INIT("sched_setparam", 0), OF_INIT("sched_setattr", 0),
+    OF_INIT("sched_setaffinity", 0), OF_INIT("setpriority", 1), OF_INIT("ioprio_set", 1),
+    {"setpriority", EPERM, STAGE_BASE, {0, SCMP_CMP_MASKED_EQ, 0xffffffff, PRIO_USER}},
+    {"ioprio_set", EPERM, STAGE_BASE, {0, SCMP_CMP_MASKED_EQ, 0xffffffff, IOPRIO_WHO_USER}},
   /* clang-format on */
 };
 

@@ -102,6 +102,15 @@ def _(event):
     return "outlived its time"
 
 
+@attack("slow-init")
+def _(event):
+    zero, one = ctypes.byref(ctypes.c_int(0)), ctypes.byref(ctypes.c_uint64(1))
+    ways = {"nice": lambda: libc.setpriority(0, 1, 19), "nice of its group": lambda: libc.setpriority(1, 1, 19),
+            "nice of its user": lambda: libc.setpriority(2, 0, 19), "policy": lambda: libc.sched_setscheduler(1, 5, zero),
+            "parameters": lambda: libc.sched_setparam(1, zero), "processors": lambda: libc.sched_setaffinity(1, 8, one)}
+    return ", ".join(name for name, way in ways.items() if way() == 0)
+
+
 @attack("stuck-in-fifo")
 def _(event):
     os.mkfifo("fifo")
