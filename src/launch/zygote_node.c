@@ -284,6 +284,15 @@ static napi_value make_list(napi_env env, char *const *texts)
     return list;
 }
 
+/* Is there a job already? Then whatever could be done before it would only delay it. */
+static napi_value waiting(napi_env env, napi_callback_info info)
+{
+    struct pollfd p = {.fd = RUNNER_FD, .events = POLLIN};
+
+    (void)info;
+    return make_number(env, poll(&p, 1, 0) > 0);
+}
+
 /* Waits for the job: { argv, cwd, env: ['NAME=value'] }. The frames are still to be read. */
 static napi_value job(napi_env env, napi_callback_info info)
 {
@@ -378,6 +387,7 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
     } functions[] = {
         {"serve",   serve  },
         {"revive",  revive },
+        {"waiting", waiting},
         {"job",     job    },
         {"pid",     pid    },
         {"entropy", entropy},

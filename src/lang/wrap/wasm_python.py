@@ -108,8 +108,8 @@ def main():
     gc.collect()
     gc.freeze()
     with open("/dev/hold", "rb", buffering=0) as hold:
-        hold.read(1)  # here it is copied
-    rehearse(_sandbox)
+        if hold.read(1):  # here it is copied
+            rehearse(_sandbox)
     status = _sandbox.run(3)
     _sandbox.finish(before)
     os._exit(status & 255)
