@@ -220,7 +220,10 @@ int main(int argc, char **argv)
     struct setup s = {.runs = 200, .at_once = 1, .warm_up = 10};
     struct log log = {.fd = 2, .level = LOG_ERROR};
     struct sample warm, measured;
-    struct jail *jail = NULL;
+    struct jail_option jails[JAILS_MAX] = {0};
+    struct jail_conf conf = {
+        .config = &config, .log = &log, .user = geteuid(), .group = getegid()};
+    size_t first;
     struct err e;
     char *no_flags[] = {argv[0], NULL};
 
@@ -228,12 +231,13 @@ int main(int argc, char **argv)
         return 2;
     (void)signal(SIGPIPE, SIG_IGN);
     b.loop = event_base_new();
+    conf.loop = b.loop;
     if (config_load(&config, 1, no_flags, environ, &e) < 0 ||
-        jails_open(&config, b.loop, &log, &jail, &e) < 0)
+        jails_open(&conf, jails, &first, &e) < 0)
         die(&e);
     b.plan = (struct plan){.argv = (const char *const *)s.argv, .envp = envp, .cwd = "/workspace"};
     b.interval_ns = s.interval_ns;
-    bench_open(&b, &config, jail);
+    bench_open(&b, &config, jails[first].jail);
     sample_init(&warm, s.warm_up);
     sample_init(&measured, s.runs);
     run_all(&b, s.at_once, s.warm_up, &warm);
@@ -244,7 +248,7 @@ int main(int argc, char **argv)
     sample_done(&warm);
     sample_done(&measured);
     bench_close(&b);
-    jails_close(jail);
+    jails_close(jails);
     event_base_free(b.loop);
     return 0;
 }

@@ -242,11 +242,26 @@ static int jail_open(struct daemon *d, struct err *e)
 {
     struct app *a = &d->app;
 
-    if (base_open(a, e) < 0 || jails_open(&a->config, a->base, &a->log, &a->jail, e) < 0)
+    struct jail_conf conf = {
+        .config = &a->config, .log = &a->log, .user = d->who.uid, .group = d->who.gid};
+    size_t first;
+
+    if (!a->base && base_open(a, e) < 0)
         return -1;
-    a->jail->lost = on_jail_lost;
-    a->jail->lost_user = d;
-    return run_engine_open(a->base, a->jail, &a->engine, e);
+    conf.loop = a->base;
+    if (jails_open(&conf, a->jails, &first, e) < 0)
+        return -1;
+    for (size_t i = 0; i < JAILS_MAX; i++) {
+        if (!a->jails[i].jail)
+            continue;
+        a->jails[i].jail->lost = on_jail_lost;
+        a->jails[i].jail->lost_user = d;
+        if (run_engine_open(a->base, a->jails[i].jail, &a->engines[i], e) < 0)
+            return -1;
+    }
+    a->jail = a->jails[first].jail;
+    a->engine = a->engines[first];
+    return 0;
 }
 
 /* Everything but the network, with the privileges we end up with. */
@@ -338,8 +353,9 @@ static void stop(struct daemon *d)
     report_close(a);
     store_close(a->store);
     auth_free(d->auth);
-    run_engine_close(a->engine);
-    jails_close(a->jail);
+    for (size_t i = 0; i < JAILS_MAX; i++)
+        run_engine_close(a->engines[i]);
+    jails_close(a->jails);
     for (size_t i = 0; i < STOP_SIGNALS; i++) {
         if (d->stops[i])
             event_free(d->stops[i]);
@@ -423,7 +439,7 @@ static int check_host(struct daemon *d)
     if (r < 0) {
         (void)printf("Not possible here: %s\n", e.text);
         (void)snprintf(a->config.isolation_level, sizeof a->config.isolation_level, "basic");
-        if (!a->jail && a->base && jails_open(&a->config, a->base, &a->log, &a->jail, &basic) == 0)
+        if (!a->jail && jail_open(d, &basic) == 0)
             (void)printf("With ISOLATION_LEVEL=basic this host gives:\n");
     }
     if (a->jail)

@@ -14,6 +14,7 @@
 #include "app/fsession.h"
 #include "app/inspect.h"
 #include "app/metrics.h"
+#include "app/place.h"
 #include "app/registry.h"
 #include "base/log.h"
 #include "core/config.h"
@@ -42,11 +43,13 @@ typedef void app_idle_fn(void *user);
 struct app {
     struct config config;
     struct log log;
-    struct event_base *base;   /* owned */
-    struct jail *jail;         /* owned */
-    struct run_engine *engine; /* owned */
-    struct work_pool *work;    /* owned */
-    struct store *store;       /* owned */
+    struct event_base *base;               /* owned */
+    struct jail_option jails[JAILS_MAX];   /* owned: every one there is */
+    struct run_engine *engines[JAILS_MAX]; /* owned: of those that can be used */
+    struct jail *jail;                     /* the default, one of these */
+    struct run_engine *engine;             /* its */
+    struct work_pool *work;                /* owned */
+    struct store *store;                   /* owned */
     const struct lang_ops *langs;
     const char *lang_names[METRICS_LANGS_MAX]; /* by row; borrowed from the port */
     char lang_versions[METRICS_LANGS_MAX][APP_VERSION_MAX];
@@ -83,6 +86,7 @@ void app_done(struct app *a);
 struct exec_order {
     const struct exec_spec *spec;    /* execution_id "": made here. Not needed after the call */
     const char *session_id;          /* "": none */
+    const char *isolation;           /* name of a jail; NULL or "": the default */
     const char *request_id;          /* for the log; "": none */
     uint64_t asked_us;               /* when the request was complete */
     const unsigned char *digest;     /* SHA-256 of what was asked for; NULL: never compared */

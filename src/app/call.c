@@ -239,7 +239,7 @@ static void run_plan(struct call *c)
     struct run_events events = {.file = call_on_file, .done = call_on_run_done, .user = c};
     struct err e;
 
-    if (run_start(c->app->engine, c->plan, &c->result, &events, &c->run, &e) < 0) {
+    if (run_start(c->where.engine, c->plan, &c->result, &events, &c->run, &e) < 0) {
         call_unstarted(c, END_FAILED, e.text);
         return;
     }
@@ -435,6 +435,8 @@ static int check_request(struct call *c, const char **ret_type, struct err *e)
         return err_set(e, ERR_CALLER, "code: contains a NUL character");
     if (wall > conf->timeout_max_s * MS_PER_S)
         return err_set(e, ERR_CALLER, "timeout: at most %zu seconds", (size_t)conf->timeout_max_s);
+    if (place_find(c->app, r->isolation.p ? r->isolation.p : "", &c->where, e) < 0)
+        return err_wrap(e, "isolation");
     c->limits = app_limits(c->app, wall);
     run_result_init(&c->result, &c->limits);
     return 0;
@@ -539,6 +541,7 @@ static struct call *call_new(struct app *a, const struct call_order *o)
     if (!c)
         return NULL;
     c->app = a;
+    c->where = (struct place){a->jail, a->engine};
     c->lang = -1;
     c->options_at = -1;
     call_tree_init(&c->tree);

@@ -67,6 +67,7 @@ struct call {
     struct call_args args;
     struct buf dirs; /* beside /workspace, as in the plan */
     struct limits limits;
+    struct place where; /* it runs */
     struct ticket ticket;
     struct call_build *build; /* owned: compiled languages; else NULL */
     struct inspect *inspect;  /* owned: under way; else NULL */

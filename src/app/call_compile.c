@@ -85,6 +85,7 @@ struct call_build *call_build_new(struct app *a, const char *id, int lang,
     if (!b)
         return NULL;
     b->app = a;
+    b->engine = a->engine;
     b->id = id;
     b->lang = (enum call_lang_id)lang;
     b->request = request;
@@ -117,6 +118,7 @@ int call_build_prepare(struct call *c, struct err *e)
     if (!c->build)
         return err_set(e, ERR_HOST, "out of memory");
     c->build->wasm = c->wasm;
+    c->build->engine = c->where.engine;
     if (c->request.schema.p && json_get(c->request.schema, "output", &output))
         d.output = output;
     dispatch_code(&d, c->request.code, &c->build->code);
@@ -194,7 +196,7 @@ int call_build_start(struct call_build *b, const char *dirs, struct err *e)
     run_result_init(&b->result, &b->limits);
     if (lang_compile_plan(&spec, &plan, e) < 0)
         return -1;
-    started = run_start(b->app->engine, plan, &b->result, &events, &b->run, e);
+    started = run_start(b->engine, plan, &b->result, &events, &b->run, e);
     lang_compile_free(plan);
     return started;
 }

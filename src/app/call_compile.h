@@ -8,6 +8,7 @@
 /* Everything about one program; what it is made for is borrowed. */
 struct call_build {
     struct app *app;
+    struct run_engine *engine; /* borrowed: of the jail that compiles */
     const char *id;
     enum call_lang_id lang;
     bool wasm; /* the engine */

@@ -237,7 +237,7 @@ void call_result_json(struct call *c, struct buf *out)
         call_termination_json(&w, c->result.reason, c->result.signal, &c->outcome,
                               denials_hint(denied, DENIAL_EPHEMERAL));
         denials_json(&w, denied, DENIAL_EPHEMERAL);
-        call_isolation_json(&w, c->app->jail, c->result.warm);
+        call_isolation_json(&w, c->where.jail, c->result.warm);
     }
     call_timings_json(&w, &r->at);
     jw_object_end(&w);

@@ -285,7 +285,7 @@ static void start(void *user)
     struct err e;
 
     hold_dependencies(x);
-    if (run_start(a->engine, x->plan, &x->result, &events, &x->run, &e) < 0) {
+    if (run_start(x->where.engine, x->plan, &x->result, &events, &x->run, &e) < 0) {
         finish_unstarted(x, END_FAILED, e.text);
         return;
     }
@@ -353,6 +353,8 @@ static int prepare(struct execution *x, const struct exec_order *o, struct err *
     struct app *a = x->app;
     struct exec_spec spec = *o->spec;
 
+    if (place_find(a, o->isolation ? o->isolation : "", &x->where, e) < 0)
+        return -1;
     spec.execution_id = x->id;
     if (x->session_id[0]) {
         x->session = session_enter(&a->sessions, x->session_id);

@@ -11,6 +11,7 @@
 #include "app/admission.h"
 #include "app/artifact.h"
 #include "app/heartbeat.h"
+#include "app/place.h"
 #include "app/session.h"
 #include "app/verdict.h"
 #include "base/buf.h"
@@ -57,6 +58,7 @@ struct execution {
     struct session *session;            /* shared, while it has a ticket; NULL: none */
     struct shelf_item *dependencies;    /* held while it runs; NULL: none */
     unsigned char digest[SHA256_BYTES]; /* of what was asked for */
+    struct place where;                 /* it runs */
     struct plan *plan;                  /* owned, until it runs */
     struct run *run;                    /* owned */
     struct run_result result;

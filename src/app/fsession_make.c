@@ -31,6 +31,9 @@ static int check_language(struct fsession *s, const char **ret_type, struct err 
     *ret_type = "EngineNotAvailable";
     if (r->wasm)
         return err_set(e, ERR_CALLER, "sessions need the engine 'native'");
+    if (r->isolation.p && strcmp(r->isolation.p, s->app->jail->ops->name) != 0)
+        return err_set(e, ERR_CALLER, "isolation: sessions run in the default jail, '%s'",
+                       s->app->jail->ops->name);
     *ret_type = "LanguageNotAvailable";
     if (!(lang->flags & CALL_SESSIONS))
         return err_set(e, ERR_CALLER, "there are no sessions of %s", lang->name);

@@ -135,7 +135,7 @@ static void write_termination(struct jw *w, const struct execution *x)
 
 static void write_isolation(struct jw *w, const struct execution *x)
 {
-    const struct jail *j = x->app->jail;
+    const struct jail *j = x->where.jail;
 
     jw_key(w, "isolation");
     jw_object(w);

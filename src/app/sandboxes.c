@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/app.h"
 #include "app/expose.h"
@@ -92,6 +93,11 @@ void persistent_usage(const struct persistent *p, struct usage *ret)
 unsigned persistent_writable(const struct persistent *p)
 {
     return crew_writable(p->crew);
+}
+
+const char *sandboxes_directory(const struct persistent *p)
+{
+    return p->jail->traits & JAIL_FS ? "/workspace" : p->all->cwd;
 }
 
 /* First everything inside must be dead and everybody outside have noticed. */
@@ -256,7 +262,7 @@ static int start(struct persistent *p, struct err *e)
     struct app *a = p->all->app;
     const struct crew_conf conf = {
         .base = a->base,
-        .jail = a->jail,
+        .jail = p->jail,
         .limits = p->limits,
         .host_network = p->host_network,
         .answer_ms = (unsigned)a->config.worker_answer_ms,
@@ -270,7 +276,8 @@ static int start(struct persistent *p, struct err *e)
     return crew_open(&conf, &p->crew, e);
 }
 
-static struct persistent *persistent_new(struct sandboxes *s, const struct persistent_spec *spec)
+static struct persistent *persistent_new(struct sandboxes *s, const struct persistent_spec *spec,
+                                         const struct place *where)
 {
     struct persistent *p = calloc(1, sizeof *p);
     char tail[ID_RANDOM + 1];
@@ -278,6 +285,7 @@ static struct persistent *persistent_new(struct sandboxes *s, const struct persi
     if (!p)
         return NULL;
     p->all = s;
+    p->jail = where->jail;
     random_base36(tail, ID_RANDOM);
     (void)snprintf(p->id, sizeof p->id, "sb_%s", tail);
     (void)snprintf(p->name, sizeof p->name, "%s", spec->name[0] ? spec->name : p->id);
@@ -295,12 +303,15 @@ int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
                      struct persistent **ret, struct err *e)
 {
     struct persistent *p;
+    struct place where;
 
     if (s->n >= s->app->config.sandboxes_max)
         return err_set(e, ERR_BUSY, "there are %zu sandboxes already", s->n);
     if (check_name(s, spec->name, e) < 0)
         return -1;
-    p = persistent_new(s, spec);
+    if (place_find(s->app, spec->isolation ? spec->isolation : "", &where, e) < 0)
+        return err_wrap(e, "isolation");
+    p = persistent_new(s, spec, &where);
     if (!p)
         return err_set(e, ERR_HOST, "no memory for a sandbox");
     TAILQ_INSERT_TAIL(&s->ending, p, link); /* until it is complete */
@@ -357,6 +368,8 @@ int sandboxes_open(struct app *a, struct sandboxes **ret, struct err *e)
     if (!s)
         return err_set(e, ERR_HOST, "no memory");
     s->app = a;
+    if (!getcwd(s->cwd, sizeof s->cwd))
+        (void)snprintf(s->cwd, sizeof s->cwd, "/");
     TAILQ_INIT(&s->list);
     TAILQ_INIT(&s->ending);
     *ret = s;

@@ -29,6 +29,7 @@ struct app;
 struct crew;
 struct event;
 struct expose;
+struct jail;
 struct process;
 struct sandboxes;
 
@@ -36,6 +37,7 @@ enum {
     PERSISTENT_ID_MAX = 40,
     PERSISTENT_NAME_MAX = 128,
     PERSISTENT_PORT_MAX = 256,
+    SANDBOXES_PATH_MAX = 4096,
 };
 
 /* Something that goes on in a sandbox; embedded in whatever that is. */
@@ -60,6 +62,7 @@ struct persistent {
     char **env; /* owned: NAME=value, NULL-terminated */
     size_t env_n;
     struct crew *crew; /* owned */
+    struct jail *jail; /* borrowed */
     bool host_network;
     bool ending;
     char port[PERSISTENT_PORT_MAX + 1]; /* bound; "": none */
@@ -79,14 +82,16 @@ struct sandboxes {
     struct app *app; /* borrowed */
     struct persistent_list list, ending;
     size_t n;
-    struct persistent *standard; /* the default one; NULL: not made yet */
+    struct persistent *standard;  /* the default one; NULL: not made yet */
+    char cwd[SANDBOXES_PATH_MAX]; /* of the daemon */
 };
 
 must_check int sandboxes_open(struct app *a, struct sandboxes **ret, struct err *e);
 void sandboxes_close(struct sandboxes *s); /* NULL is fine */
 
 struct persistent_spec {
-    const char *name; /* "": its id */
+    const char *name;      /* "": its id */
+    const char *isolation; /* name of a jail; NULL or "": the default */
     struct limits limits;
     uint64_t idle_ms;
     bool host_network;
@@ -109,6 +114,10 @@ void sandboxes_delete(struct persistent *p, persistent_freed_fn *freed, void *us
 void persistent_usage(const struct persistent *p, struct usage *ret);
 /* Which system directories can be changed inside: bit 0 /usr, 1 /usr/local, 2 /etc. */
 unsigned persistent_writable(const struct persistent *p);
+
+/* Where commands and relative paths begin, and HOME: /workspace, or where the daemon was started if
+ * the sandbox's files are the host's. */
+const char *sandboxes_directory(const struct persistent *p);
 
 void activity_begin(struct persistent *p, struct activity *a, void (*drop)(struct activity *a));
 void activity_end(

@@ -21,7 +21,6 @@ struct shell {
 
 static const char *const fixed[] = {
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME=/workspace",
     "TMPDIR=/tmp",
     "LANG=C.UTF-8",
 };
@@ -73,14 +72,13 @@ static int env_put_var(struct environment *v, struct bytes name, struct bytes va
 }
 
 /* As given, so that a link stays part of the name. */
-static int env_put_pwd(struct environment *v, struct bytes cwd)
+static int env_put_pwd(struct environment *v, const char *home, struct bytes cwd)
 {
-    static const char base[] = "/workspace/";
     size_t at = v->text.n;
 
     (void)buf_puts(&v->text, "PWD=");
     if (cwd.n == 0 || cwd.p[0] != '/')
-        (void)buf_put(&v->text, base, sizeof base - (cwd.n == 0 ? 2 : 1));
+        (void)buf_printf(&v->text, "%s%s", home, cwd.n == 0 ? "" : "/");
     (void)buf_put(&v->text, cwd.p, cwd.n);
     (void)buf_putc(&v->text, '\0');
     return v->text.failed ? -1 : env_put(v, v->text.p + at);
@@ -88,12 +86,13 @@ static int env_put_pwd(struct environment *v, struct bytes cwd)
 
 static int env_make(struct environment *v, const struct persistent *p, const struct shell_order *o)
 {
-    size_t bytes = o->cwd.n + ENV_SLACK;
+    const char *home = sandboxes_directory(p);
+    size_t bytes = o->cwd.n + 2 * strlen(home) + ENV_SLACK;
     int r = 0;
 
     for (size_t i = 0; i < o->env_n; i++)
         bytes += o->env[i].name.n + o->env[i].value.n + 2;
-    v->room = ARRAY_LEN(fixed) + 1 + p->env_n + o->env_n;
+    v->room = ARRAY_LEN(fixed) + 2 + p->env_n + o->env_n;
     v->pair = calloc(v->room + 1, sizeof *v->pair);
     v->text = BUF_INIT(bytes);
     if (!v->pair || buf_reserve(&v->text, bytes) < 0)
@@ -101,7 +100,9 @@ static int env_make(struct environment *v, const struct persistent *p, const str
     for (size_t i = 0; i < ARRAY_LEN(fixed) && r == 0; i++)
         r = env_put(v, fixed[i]);
     if (r == 0)
-        r = env_put_pwd(v, o->cwd);
+        r = env_put_var(v, (struct bytes){"HOME", 4}, (struct bytes){home, strlen(home)});
+    if (r == 0)
+        r = env_put_pwd(v, home, o->cwd);
     for (size_t i = 0; i < p->env_n && r == 0; i++)
         r = env_put(v, p->env[i]);
     for (size_t i = 0; i < o->env_n && r == 0; i++)
@@ -189,7 +190,7 @@ static int start(struct shell *s, struct persistent *p, const struct shell_order
     const char *const argv[ARGV_ITEMS] = {"/bin/sh", "sh", "-c", o->cmd.n ? o->cmd.p : "", NULL};
     const struct command_events events = {on_started, on_failed, on_output, on_exited, on_done, s};
     struct plan plan = {.argv = argv,
-                        .cwd = o->cwd.n ? o->cwd.p : "/workspace",
+                        .cwd = o->cwd.n ? o->cwd.p : sandboxes_directory(p),
                         .input = o->input,
                         .limits = p->limits};
 

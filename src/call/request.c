@@ -27,7 +27,8 @@ const char *call_mode_name(enum call_mode m)
     F(args)                                                                                        \
     F(kwargs)                                                                                      \
     F(schema)                                                                                      \
-    F(argsMode) F(autoModeThreshold) F(timeout) F(engine) F(stdin) F(options) F(resultOptions)
+    F(argsMode)                                                                                    \
+    F(autoModeThreshold) F(timeout) F(engine) F(isolation) F(stdin) F(options) F(resultOptions)
 #define OPTION_FIELDS                                                                              \
     F(files)                                                                                       \
     F(mount)                                                                                       \
@@ -372,7 +373,8 @@ int call_request_parse(struct call_request *r, const char *text, size_t n, struc
         return wrong(e, "language", "given: the name of a language");
     if (!r->code.p)
         return wrong(e, "code", "given: source text");
-    if (get_call(r, &b, e) < 0 || get_engine(r, b.engine, e) < 0)
+    if (get_call(r, &b, e) < 0 || get_engine(r, b.engine, e) < 0 ||
+        get_string(r, b.isolation, "isolation", &r->isolation, e) < 0)
         return -1;
     return get_options(r, &b, e);
 }

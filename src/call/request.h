@@ -58,8 +58,9 @@ struct call_request {
     struct exec_var *vars; /* owned array */
     size_t vars_n;
     bool include_changes, include_contents, include_denied;
-    bool wasm;          /* engine: "wasm" */
-    struct bytes input; /* decoded: standard input of a module; p == NULL: none */
+    bool wasm;              /* engine: "wasm" */
+    struct bytes input;     /* decoded: standard input of a module; p == NULL: none */
+    struct bytes isolation; /* decoded: name of a jail; p == NULL: the default */
 };
 
 /*

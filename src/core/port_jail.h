@@ -97,13 +97,25 @@ struct jail_ops {
     jail_close_fn *close;
 };
 
+enum { JAIL_VERSION_MAX = 32 };
+
 /* Adapters put this first in their own struct. */
 struct jail {
     const struct jail_ops *ops;
     unsigned traits;
-    bool can_relay;     /* sandbox_spec.relay and dependencies are understood */
-    unsigned templates; /* BIT of each that it can warm */
+    bool can_relay;                 /* sandbox_spec.relay and dependencies are understood */
+    unsigned templates;             /* BIT of each that it can warm */
+    char version[JAIL_VERSION_MAX]; /* of whatever puts up the walls */
     /* Set by the owner: no sandbox can be made any more, ever. */
     void (*lost)(void *user);
     void *lost_user;
 };
+
+/* Every jail there is: may it be used, can it, and if not, why? */
+struct jail_option {
+    const char *name;
+    bool allowed;      /* the configuration names it */
+    struct jail *jail; /* owned; NULL: it cannot be used */
+    struct err why;    /* in words, then */
+};
+enum { JAILS_MAX = 8 };

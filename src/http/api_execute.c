@@ -91,15 +91,18 @@ static bool is_wasm(const struct bytes *b)
     return b->n == 4 && memcmp(b->p, "wasm", 4) == 0;
 }
 
-/* Inside the jail, and never something else instead. */
+/* Refused with the reason; never another jail instead. */
 static void check_isolation(struct shaping *s, const struct shape_field *f, const void *value)
 {
-    const struct app *a = s->user;
     const struct bytes *b = value;
+    struct place ignored;
+    struct err e;
 
-    if (!is_wasm(b) && (strlen(b->p) != b->n || strcmp(b->p, a->jail->ops->name) != 0))
-        shape_complain(s, f->name, NULL, "value_error", "Input should be '%s' or 'wasm'",
-                       a->jail->ops->name);
+    if (is_wasm(b))
+        return; /* whether it is there is asked where it is needed */
+    if (strlen(b->p) != b->n || place_find(s->user, b->p, &ignored, &e) < 0)
+        shape_complain(s, f->name, NULL, "value_error", "%s",
+                       strlen(b->p) != b->n ? "String should not contain NUL" : e.text);
 }
 
 static void check_timeout(struct shaping *s, const struct shape_field *f, const void *value)
@@ -133,7 +136,8 @@ static const struct shape_field fields[] = {
     {"env_vars", SHAPE_STRINGS, 0, AT(vars), 0, 0, NULL,
      "environment variables: an object of strings"},
     {"isolation", SHAPE_STRING, SHAPE_NULLABLE, AT(isolation), 0, 0, check_isolation,
-     "the jail's name, or wasm: python and javascript as WebAssembly inside it"},
+     "name of a jail that ISOLATION allows, default the first of them; or wasm: python and javascript "
+     "as WebAssembly inside it"},
 };
 /* clang-format on */
 const struct shape execute_shape = {fields, ARRAY_LEN(fields)};
@@ -336,6 +340,7 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
     };
     struct exec_order order = {.spec = &spec,
                                .session_id = b->session_id.p ? b->session_id.p : "",
+                               .isolation = is_wasm(&b->isolation) ? "" : b->isolation.p,
                                .request_id = http_request(c)->id,
                                .asked_us = asked->at_us,
                                .digest = asked->digest,

@@ -53,6 +53,8 @@ static void write_running(struct jw *w, const struct app *a)
 {
     jw_kv_string(w, "version", SBX_VERSION);
     jw_kv_string(w, "isolation", a->jail->ops->name);
+    if (!(a->jail->traits & JAIL_FS))
+        jw_kv_string(w, "warning", "programs run without isolation");
     jw_kv_string(w, "platform", "linux");
     jw_kv_double(w, "uptime_seconds", uptime_s(a), 3);
     jw_kv_int(w, "active_executions", (int64_t)a->registry.active_n);
@@ -198,6 +200,28 @@ static void write_wasm(struct jw *w, const struct app *a)
     jw_object_end(w);
 }
 
+/* Every jail, whether it can be used, and if not, why. */
+static void write_jails(struct jw *w, const struct app *a)
+{
+    jw_key(w, "jails");
+    jw_array(w);
+    for (size_t i = 0; i < JAILS_MAX && a->jails[i].name; i++) {
+        const struct jail_option *o = &a->jails[i];
+        unsigned traits = o->jail ? o->jail->traits : 0;
+
+        jw_object(w);
+        jw_kv_string(w, "name", o->name);
+        jw_kv_bool(w, "allowed", o->allowed);
+        jw_kv_bool(w, "available", o->jail != NULL);
+        jw_kv_bool(w, "default", o->jail == a->jail);
+        jw_kv_string(w, "version", o->jail ? o->jail->version : NULL);
+        write_traits(w, "traits", traits);
+        jw_kv_string(w, "reason", o->jail ? NULL : o->why.text);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
 void api_capabilities(struct http_call *c)
 {
     const struct app *a = http_app(c);
@@ -211,6 +235,7 @@ void api_capabilities(struct http_call *c)
     jw_kv_bool(&w, "dependency_sync", a->shelf != NULL);
     write_traits(&w, "traits", a->jail->traits);
     write_traits(&w, "traits_missing", ~a->jail->traits);
+    write_jails(&w, a);
     write_limits(&w, a);
     write_languages(&w, a);
     write_wasm(&w, a);

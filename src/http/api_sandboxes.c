@@ -107,6 +107,7 @@ static void write_one(struct jw *w, const struct persistent *p)
     jw_kv_string(w, "created_at", p->created_at);
     jw_kv_int(w, "timeout", (int64_t)(p->idle_ms / MS_PER_S));
     write_limits(w, &p->limits);
+    jw_kv_string(w, "isolation", p->jail->ops->name);
     jw_key(w, "network");
     jw_object(w);
     jw_kv_string(w, "mode", p->host_network ? "host" : "none");
@@ -126,6 +127,11 @@ static void write_writable(struct jw *w, const struct persistent *p)
 
     jw_key(w, "writable");
     jw_array(w);
+    if (!(p->jail->traits & JAIL_FS)) { /* the host's file system: whatever its user may */
+        jw_string(w, "/");
+        jw_array_end(w);
+        return;
+    }
     for (size_t i = 0; i < ARRAY_LEN(always); i++)
         jw_string(w, always[i]);
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -302,6 +308,16 @@ static int take_name(struct create_body *b, struct json_value v, struct err *e)
     return 0;
 }
 
+static int take_isolation(struct create_body *b, struct json_value v, struct err *e)
+{
+    struct bytes name;
+
+    if (take_string(b, v, &name) < 0)
+        return bad(e, "isolation", "must be the name of a jail");
+    b->spec.isolation = name.p;
+    return 0;
+}
+
 static int take_env(struct create_body *b, struct json_value v, struct err *e)
 {
     struct json_value key, value;
@@ -391,11 +407,12 @@ static const struct {
     const char *name;
     int (*take)(struct create_body *b, struct json_value v, struct err *e);
 } create_fields[] = {
-    {"name",    take_name   },
-    {"env",     take_env    },
-    {"limits",  take_limits },
-    {"network", take_network},
-    {"timeout", take_timeout},
+    {"name",      take_name     },
+    {"isolation", take_isolation},
+    {"env",       take_env      },
+    {"limits",    take_limits   },
+    {"network",   take_network  },
+    {"timeout",   take_timeout  },
 };
 
 static int parse_create(struct http_call *c, struct create_body *b, struct err *e)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The native jail: sandboxes from our launcher, some of them warm.
+ * Sandboxes from our launcher, some of them warm: what the native jail, bwrap and subprocess have
+ * in common. The launcher makes each in its way (launch/keeper.h); from here they look the same.
  *
  * A box is one sandbox as the daemon sees it. It is asked for with PREPARE and
  * usable at once, because a job may be written before anybody reads it; the
@@ -13,7 +14,7 @@
  * A pooled box waits with its ends open; a taken one belongs to the caller. No
  * box is ever taken twice.
  *
- *   jail_native.c     the port, opening and closing
+ *   launched.c        the port, opening and closing
  *   native_box.c      one sandbox: its ends and its end
  *   native_pool.c     warm ones, made ahead
  *   native_launcher.c what the launcher tells
@@ -26,6 +27,7 @@
 
 #include "core/config.h"
 #include "core/port_jail.h"
+#include "jail/jails.h"
 #include "jail/outbox.h"
 #include "jail/usage.h"
 
@@ -38,6 +40,8 @@ enum {
     FAILURE_MAX = 256,
     FAILURES_MAX = 16, /* of a template in a row, without a success: no more warming for a while */
     RETRY_S = 5,
+    WORDS_MS = 1000, /* the launcher's words for a sandbox that was not made */
+    WORDS_MAX = 8,   /* messages until they come */
 };
 
 struct box {
@@ -82,6 +86,33 @@ static inline struct native *native_of(struct jail *j)
 {
     return (struct native *)j;
 }
+
+/* ---- launched.c ---- */
+
+jail_probe_fn launched_probe;
+jail_take_fn launched_take;
+jail_usage_fn launched_usage;
+jail_kill_fn launched_kill;
+jail_release_fn launched_release;
+jail_failure_fn launched_failure;
+jail_state_fn launched_state;
+jail_close_fn launched_close;
+
+#define LAUNCHED_OPS(jail_name)                                                                    \
+    {                                                                                              \
+        .name = (jail_name), .probe = launched_probe, .take = launched_take,                       \
+        .usage = launched_usage, .kill = launched_kill, .release = launched_release,               \
+        .failure = launched_failure, .state = launched_state, .close = launched_close,             \
+    }
+
+struct launched_kind {
+    const struct jail_ops *ops; /* its name is the launcher's, too */
+    const char *version;
+    bool mounts; /* dependencies, and has a loopback of its own for a relay */
+};
+
+must_check int launched_open(const struct launched_kind *kind, const struct jail_conf *c,
+                             struct jail **ret, struct err *e);
 
 /* ---- native_box.c ---- */
 

@@ -13,6 +13,8 @@
 #include "lang/lang_wasm.h"
 #include "lang/wrap.h"
 
+#define REQUEST_NAME ".sandbox_request.json"
+
 enum {
     EVENT_OVERHEAD = 64 * 1024, /* an event beside its texts */
     ESCAPE_FACTOR = 6,          /* one byte becomes at most \u00XX */
@@ -204,6 +206,25 @@ static void put_inline(const struct lang_call *c, struct jw *w)
     }
 }
 
+/* Seen from the working directory. */
+static void put_request(struct jw *w, const struct lang_call *c)
+{
+    const char *dir = c->request->workdir;
+    char name[3 * CALL_PATH_MAX + sizeof "tmp/" REQUEST_NAME] = "";
+    size_t n = 0;
+
+    if (c->rights) {
+        for (const char *at = dir; *at && dir[1]; at++)
+            if (*at == '/' && n + 3 < sizeof name) {
+                memcpy(name + n, "../", 4);
+                n += 3;
+            }
+        (void)snprintf(name + n, sizeof name - n, "tmp/");
+    }
+    (void)snprintf(name + strlen(name), sizeof name - strlen(name), REQUEST_NAME);
+    jw_kv_string(w, "request", name);
+}
+
 static int event_build(struct call_plan *p, const struct lang_call *c, size_t args_n, struct err *e)
 {
     const struct call_request *r = c->request;
@@ -221,9 +242,10 @@ static int event_build(struct call_plan *p, const struct lang_call *c, size_t ar
         jw_kv_bool(&w, "command", true);
     jw_kv_int(&w, "resultMax", (int64_t)c->limits.result_max);
     if (!compiled) {
-        jw_kv_string(&w, "file", p->file_path);
+        /* in the working directory, wherever a jail puts that; wrappers make it whole */
+        jw_kv_string(&w, "file", call_lang(c->lang)->file);
         if (p->place_path[0])
-            jw_kv_string(&w, "place", p->place_path);
+            jw_kv_string(&w, "place", rows[c->lang].place);
         jw_kv_bytes(&w, "code", r->code.p, r->code.n);
     }
     if (c->stays) {
@@ -238,7 +260,7 @@ static int event_build(struct call_plan *p, const struct lang_call *c, size_t ar
     if (c->options_at >= 0)
         jw_kv_int(&w, "optionsAt", c->options_at);
     if (c->mode == CALL_MODE_FILE)
-        jw_kv_string(&w, "request", p->request_path);
+        put_request(&w, c);
     else if (c->mode == CALL_MODE_INLINE)
         put_inline(c, &w);
     jw_object_end(&w);
@@ -335,7 +357,7 @@ static int build(struct call_plan *p, const struct lang_call *c, struct err *e)
         (void)snprintf(p->place_path, sizeof p->place_path, "%s/%s", r->workdir,
                        lang_call_place(c->lang, c->wasm));
     /* The wrapper removes it, which a fenced working directory may not allow. */
-    (void)snprintf(p->request_path, sizeof p->request_path, "%s/.sandbox_request.json",
+    (void)snprintf(p->request_path, sizeof p->request_path, "%s/" REQUEST_NAME,
                    c->rights                      ? "/tmp"
                    : strcmp(r->workdir, "/") == 0 ? ""
                                                   : r->workdir);

@@ -23,15 +23,18 @@ struct compile_plan {
     char std[STD_MAX + 8];
 };
 
+/* It is on the include path; by its name alone it is found wherever a jail puts that. */
+#define CODE_DIR "/workspace/"
+
 /* compiler: native, then for WebAssembly */
 static const struct {
     const char *compiler[2], *std, *code, *main;
 } rows[CALL_LANG_COUNT] = {
     [CALL_C] = {{"/usr/bin/gcc", "/usr/bin/clang"},
-                "gnu17",   "/workspace/user_code.c",
+                "gnu17",   CODE_DIR "user_code.c",
                 "/tmp/call/main.c"  },
     [CALL_CPP] = {{"/usr/bin/g++", "/usr/bin/clang++"},
-                "gnu++17", "/workspace/user_code.cpp",
+                "gnu++17", CODE_DIR "user_code.cpp",
                 "/tmp/call/main.cpp"},
 };
 
@@ -63,7 +66,8 @@ static int main_build(struct compile_plan *p, const struct lang_compile *c, stru
     (void)buf_printf(&p->main,
                      "#define main sandbox_user_main\n#include \"%s\"\n#undef main\n"
                      "#include \"call_c.h\"\n%s",
-                     rows[c->lang].code, c->lang == CALL_CPP ? "#include \"call_cpp.h\"\n" : "");
+                     rows[c->lang].code + sizeof CODE_DIR - 1,
+                     c->lang == CALL_CPP ? "#include \"call_cpp.h\"\n" : "");
     (void)buf_put(&p->main, c->dispatcher.p, c->dispatcher.n);
     return p->main.failed ? no_memory(e) : 0;
 }
@@ -100,6 +104,8 @@ static void arguments(struct compile_plan *p, const struct lang_compile *c)
     const char *const fixed[] = {"-O1",
                                  "-w",
                                  "-fdiagnostics-color=never",
+                                 "-iquote",
+                                 "/workspace",
                                  "-I",
                                  c->workdir,
                                  "-I",

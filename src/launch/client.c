@@ -17,7 +17,7 @@ enum { HELLO_MS = 15000, LAUNCHER_FD = 3 };
 __attribute__((noreturn)) static void become_launcher(const struct launch_conf *c, const char *path,
                                                       int sock)
 {
-    char uid[16];
+    char uid[16], user[16], group[16];
     char *const argv[] = {
         (char *)"sandbox-launcher",
         uid,
@@ -26,6 +26,9 @@ __attribute__((noreturn)) static void become_launcher(const struct launch_conf *
         (char *)c->directory,
         (char *)c->dependencies,
         (char *)c->wasm,
+        (char *)c->jail,
+        user,
+        group,
         NULL,
     };
     char *const empty[] = {NULL};
@@ -33,6 +36,8 @@ __attribute__((noreturn)) static void become_launcher(const struct launch_conf *
     int there = fcntl(sock, F_DUPFD, 64);
 
     (void)snprintf(uid, sizeof uid, "%u", (unsigned)c->uid_base);
+    (void)snprintf(user, sizeof user, "%u", (unsigned)c->user);
+    (void)snprintf(group, sizeof group, "%u", (unsigned)c->group);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)setsid(); /* a terminal's interrupt is the daemon's to handle */

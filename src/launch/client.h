@@ -15,7 +15,10 @@ struct launch_conf {
     const char *dependencies; /* directory of the sessions' dependencies; "" for none */
     const char *netns;        /* "pool" or "fresh" */
     const char *wasm;         /* directory of WebAssembly runtimes; "": there is no such engine */
+    const char *jail;         /* "native", "bwrap" or "subprocess" */
     uint32_t uid_base;        /* host users of sandboxes, as root */
+    uid_t user;               /* what the daemon will become */
+    gid_t group;
 };
 
 enum { LAUNCH_UID_BASE = 0x60000000 };

@@ -6,35 +6,11 @@
  */
 #pragma once
 
-#include <linux/filter.h>
-#include <stdbool.h>
-#include <sys/types.h>
-
-#include "launch/wire.h"
-
-/* Where the daemon's five descriptors end up in pid 1; everything else is closed. */
-enum {
-    INIT_FD_CTL = 3,
-    INIT_FD_JOB,
-    INIT_FD_IN,
-    INIT_FD_OUT,
-    INIT_FD_ERR,
-    INIT_FD_END,
-    INIT_FD_DEPENDENCIES,
-    INIT_FD_LAST,
-};
+#include "launch/steps.h"
 
 enum { SANDBOX_UID = 1000 }; /* as seen inside */
 
-struct confine {
-    bool rootless;
-    uid_t uid;                    /* on the host (root), or 0 in the launcher's user namespace */
-    const struct launch_msg *msg; /* limits */
-    const int *fds;               /* ctl, job, in, out, err */
-    int workspace;                /* a detached mount, or -1 */
-    int dependencies;             /* the same */
-    int host_net;                 /* a network namespace to enter instead of ours, or -1 */
-    const struct sock_fprog *filter;
-};
-
 void confine_self(const struct confine *c);
+
+/* One of its steps, of use to others: /workspace, /tmp and what else is private. */
+int confine_mounts(const struct confine *c);

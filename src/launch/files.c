@@ -36,6 +36,7 @@ struct request {
     const char *bytes; /* behind the path */
     size_t bytes_n;
     int fd; /* that came along, or -1 */
+    bool shared;
 };
 
 static void fail(const struct request *r, enum worker_op op)
@@ -337,11 +338,12 @@ static int64_t used_bytes(const char *path)
 
 static void verb_usage(const struct request *r)
 {
+    pid_t top = r->shared ? getppid() : 0;
     struct init_msg m = {
         .verb = WORKER_DONE,
-        .pid = (int32_t)tree_count(),
-        .size = (int64_t)watch_memory_used(UINT64_MAX),
-        .io_write = used_bytes("/workspace") + used_bytes("/home"),
+        .pid = (int32_t)tree_count(top),
+        .size = (int64_t)watch_memory_used(top, UINT64_MAX),
+        .io_write = r->shared ? 0 : used_bytes("/workspace") + used_bytes("/home"),
     };
 
     worker_say(r->sock, &m, NULL, 0, -1);
@@ -374,9 +376,9 @@ static const struct {
     {WORKER_USAGE,      verb_usage     },
 };
 
-bool files_serve(int sock, const struct init_msg *m, char *bytes, size_t n, int fd)
+bool files_serve(int sock, const struct init_msg *m, char *bytes, size_t n, int fd, bool shared)
 {
-    struct request r = {.sock = sock, .m = m, .path = bytes, .fd = fd};
+    struct request r = {.sock = sock, .m = m, .path = bytes, .fd = fd, .shared = shared};
 
     if (m->name_n > n)
         return false;

@@ -18,8 +18,9 @@
 #include "launch/wire.h"
 
 /* Carries out one request: `bytes` are the path (m->name_n bytes) and what follows it, with a NUL
- * behind them. False: no such verb. The descriptor (or -1) stays the caller's. */
-bool files_serve(int sock, const struct init_msg *m, char *bytes, size_t n, int fd);
+ * behind them. False: no such verb. The descriptor (or -1) stays the caller's.
+ * shared: of all processes only those of our own tree are the sandbox's. */
+bool files_serve(int sock, const struct init_msg *m, char *bytes, size_t n, int fd, bool shared);
 
 /* A directory and its parents, unless they are there. 0, or -errno and the path it failed at. */
 int files_make_directories(const char *path, char failed[PATH_MAX]);

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "launch/confine.h"
 #include "launch/overlay.h"
+#include "launch/steps.h"
 #include "launch/tree.h"
 #include "launch/watch.h"
 #include "launch/wire.h"
@@ -39,7 +39,7 @@ static void hire(struct state *s, uint32_t token, int fd)
 
     if (pid == 0) {
         (void)sched_setaffinity(0, sizeof *s->conf->cpus, s->conf->cpus);
-        worker_run(fd);
+        worker_run(fd, s->conf->shared);
     }
     (void)close(fd); /* after a failure the daemon sees the end of the other one */
     if (pid < 0)
@@ -76,6 +76,15 @@ static void reap(struct state *s)
         forget(s, pid);
 }
 
+/* Everybody inside. */
+static void kill_all(const struct state *s)
+{
+    if (s->conf->shared)
+        (void)tree_kill(getpid(), NULL, 0);
+    else
+        (void)kill(-1, SIGKILL);
+}
+
 /* Ends whatever came to us. A tree that forks faster than it is killed meets a kill that cannot
  * miss, which costs the innocent theirs. */
 static void purge(struct state *s)
@@ -83,7 +92,7 @@ static void purge(struct state *s)
     if (tree_kill(getpid(), s->pid, s->n) == 0)
         s->purges = 0;
     else if (++s->purges > PURGES_MAX)
-        (void)kill(-1, SIGKILL);
+        kill_all(s);
 }
 
 static void command(struct state *s)
@@ -100,7 +109,7 @@ static void command(struct state *s)
     else if (m.verb == INIT_FIRE)
         fire(s, m.token);
     else if (m.verb == INIT_STOP)
-        (void)kill(-1, SIGKILL);
+        kill_all(s);
     if (n == 1)
         closep(&fd);
 }
@@ -117,8 +126,9 @@ __attribute__((noreturn)) static void loop(struct state *s)
 
         if (poll(p, 2, wait) < 0 && errno != EINTR)
             _exit(1);
-        if (s->conf->memory_max && watch_memory_used(s->conf->memory_max) > s->conf->memory_max)
-            (void)kill(-1, SIGKILL);
+        if (s->conf->memory_max && watch_memory_used(s->conf->shared ? getpid() : 0,
+                                                     s->conf->memory_max) > s->conf->memory_max)
+            kill_all(s);
         if (p[1].revents)
             reap(s);
         if (p[0].revents)

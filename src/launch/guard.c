@@ -33,10 +33,13 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "launch/bwrap.h"
 #include "launch/launcher.h"
+#include "launch/plain.h"
+#include "launch/room.h"
 #include "launch/sys.h"
 
-enum { DAEMON_FD = 3, RESTARTS_MAX = 8, RESTARTS_WITHIN_S = 60 };
+enum { DAEMON_FD = 3, RESTARTS_MAX = 8, RESTARTS_WITHIN_S = 60, ARGUMENTS = 10 };
 
 static int write_self(const char *path, const char *text)
 {
@@ -67,9 +70,11 @@ static int enter_user_namespace(struct err *e)
     return r < 0 ? err_sys(e, r, "map of the user namespace") : 0;
 }
 
+/* Without namespaces the guard is the last reaper: whatever is left comes to it and ends. */
 static int start_once(struct launcher *l, int *ret_status, struct err *e)
 {
-    pid_t pid = sys_clone3(CLONE_NEWPID | CLONE_NEWNS, NULL);
+    bool rooted = l->slots.kind->rooted;
+    pid_t pid = sys_clone3(rooted ? CLONE_NEWPID | CLONE_NEWNS : 0, NULL);
 
     if (pid < 0)
         return err_sys(e, -errno, "clone the launcher with a pid and a mount namespace");
@@ -77,6 +82,8 @@ static int start_once(struct launcher *l, int *ret_status, struct err *e)
         launcher_main(l);
     while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
         ;
+    if (!rooted)
+        keeper_purge();
     return 0;
 }
 
@@ -119,13 +126,26 @@ static void raise_files(void)
     }
 }
 
+static bool find_kind(const char *name, const struct keeper_kind **ret)
+{
+    static const struct keeper_kind *const kinds[] = {&keeper_native, &keeper_bwrap, &keeper_plain};
+
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (strcmp(kinds[i]->name, name) == 0) {
+            *ret = kinds[i];
+            return true;
+        }
+    return false;
+}
+
 /* Arguments come from the daemon alone: uid base, netns mode, directory of workspaces, directory of
- * our programs, directory of dependencies, directory of WebAssembly runtimes. */
+ * our programs, directory of dependencies, directory of WebAssembly runtimes, name of the jail, the
+ * user and the group that the daemon will have. */
 static struct launcher *parse(int argc, char **argv)
 {
     struct launcher *l = calloc(1, sizeof *l);
 
-    if (!l || argc < 7)
+    if (!l || argc < ARGUMENTS || !find_kind(argv[7], &l->slots.kind))
         return free(l), NULL;
     l->daemon = DAEMON_FD;
     l->slots.mntns = -1;
@@ -134,6 +154,12 @@ static struct launcher *parse(int argc, char **argv)
     l->slots.rootless = geteuid() != 0;
     kept_init(&l->kept, argv[3], l->slots.uid_base + SLOTS_MAX * UIDS_PER_SLOT, l->slots.rootless);
     kept_init(&l->shelf, argv[5], 0, l->slots.rootless);
+    l->slots.user = (uid_t)strtoul(argv[8], NULL, 10);
+    l->slots.group = (gid_t)strtoul(argv[9], NULL, 10);
+    if (!l->slots.kind->rooted) {
+        kept_be_plain(&l->kept, l->slots.user, l->slots.group);
+        l->shelf.plain = true;
+    }
     zygotes_init(&l->slots.zygotes, argv[4], argv[6]);
     l->programs = open(argv[4], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (int i = 1; i < argc; i++) /* init inherits what /proc shows of us */
@@ -145,6 +171,7 @@ int main(int argc, char **argv)
 {
     struct launcher *l = parse(argc, argv);
     struct err e = {0};
+    int status;
 
     if (!l || fcntl(DAEMON_FD, F_SETFD, FD_CLOEXEC) < 0) {
         (void)fprintf(stderr, "sandbox-launcher is started by sandbox-executor\n");
@@ -155,9 +182,17 @@ int main(int argc, char **argv)
     (void)signal(SIGTERM, SIG_IGN);
     (void)umask(022);
     raise_files();
-    if (l->slots.rootless && enter_user_namespace(&e) < 0) {
+    if (l->slots.rootless && l->slots.kind->rootless && enter_user_namespace(&e) < 0) {
         refuse_to_start(l, &e);
         return EXIT_FAILURE;
     }
-    return guard(l);
+    if (!l->slots.kind->rooted &&
+        (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || rooms_make(l->slots.rooms, &e) < 0)) {
+        refuse_to_start(l, &e);
+        return EXIT_FAILURE;
+    }
+    status = guard(l);
+    if (l->slots.rooms[0])
+        room_remove(l->slots.rooms);
+    return status;
 }

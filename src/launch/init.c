@@ -17,9 +17,10 @@
 
 #include "base/fd.h"
 #include "core/plan.h"
-#include "launch/confine.h"
 #include "launch/foreman.h"
 #include "launch/scan.h"
+#include "launch/steps.h"
+#include "launch/tree.h"
 #include "launch/watch.h"
 #include "launch/wire.h"
 
@@ -92,7 +93,26 @@ static void spawn(struct state *s, int fds[INIT_FDS_SPAWN])
 
 /* ---- ending ---- */
 
-/* Everything but us. kill(-1) cannot miss: a fork in progress fails once a kill is pending. */
+enum { PASS_MS = 5 };
+
+/* Everything but us, then somebody may be taken in. kill(-1) cannot miss: a fork in progress fails
+ * once a kill is pending. Where others live beside us only our own tree may be meant, and what
+ * escapes a pass by forking is found by the next. */
+static pid_t kill_and_wait(const struct state *s, int *status)
+{
+    struct pollfd p = {.fd = s->signals, .events = POLLIN};
+    struct signalfd_siginfo si;
+
+    if (!s->conf->shared) {
+        (void)kill(-1, SIGKILL);
+        return waitpid(-1, status, 0);
+    }
+    (void)tree_kill(getpid(), NULL, 0);
+    if (poll(&p, 1, PASS_MS) > 0)
+        (void)!read(s->signals, &si, sizeof si);
+    return waitpid(-1, status, WNOHANG);
+}
+
 static void kill_everything(struct state *s, int *first_status)
 {
     for (;;) {
@@ -101,10 +121,8 @@ static void kill_everything(struct state *s, int *first_status)
 
         if (pid < 0)
             return; /* ECHILD: orphans come to us, so nothing else is there */
-        if (pid == 0) {
-            (void)kill(-1, SIGKILL);
-            pid = waitpid(-1, &status, 0);
-        }
+        if (pid == 0)
+            pid = kill_and_wait(s, &status);
         if (pid > 0 && pid == s->first && first_status)
             *first_status = status;
     }
@@ -235,7 +253,8 @@ static void loop(struct state *s)
 
         if (r < 0 && errno != EINTR)
             return;
-        if (s->conf->memory_max && watch_memory_used(s->conf->memory_max) > s->conf->memory_max) {
+        if (s->conf->memory_max && watch_memory_used(s->conf->shared ? getpid() : 0,
+                                                     s->conf->memory_max) > s->conf->memory_max) {
             s->oom++;
             stop(s);
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pid 1 of every sandbox. It is locked before it starts here, shares the
- * tenant's user and limits, and has three duties: start processes on command,
- * reap everything, report truthfully. It parses nothing that a tenant wrote:
- * jobs go from the daemon straight to the process that will run them.
+ * Pid 1 of every sandbox (of a plain one: the reaper of all it started). It is locked before it
+ * starts here, shares the tenant's user and limits, and has three duties: start processes on
+ * command, reap everything, report truthfully. It parses nothing that a tenant wrote: jobs go from
+ * the daemon straight to the process that will run them.
  *
  * An ephemeral sandbox has one first process, started at once and waiting for
  * its job. When that ends, init kills whatever is left, waits until nothing is,
@@ -32,10 +32,11 @@ struct init {
     int ctl;                      /* owned */
     int tree;                     /* owned: what to scan instead of /workspace; -1: that */
     bool persistent;              /* no first process; lives until the socket closes */
-    bool accounted;        /* control groups know what was used, whether or not it was reaped */
-    bool relay;            /* a listener goes to the daemon before anything runs */
-    uint64_t memory_max;   /* watched by init itself; 0: a control group does */
-    const cpu_set_t *cpus; /* borrowed: what processes may run on; init stays where it is */
+    bool shared;                  /* no pid namespace: not pid 1, but a reaper all the same */
+    bool accounted;               /* control groups know what was used, reaped or not */
+    bool relay;                   /* a listener goes to the daemon before anything runs */
+    uint64_t memory_max;          /* watched by init itself; 0: a control group does */
+    const cpu_set_t *cpus;        /* borrowed: what processes may run on; init stays where it is */
 };
 
 static inline pid_t init_fork(const struct init_host *host)

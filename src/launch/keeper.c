@@ -14,22 +14,16 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/port_jail.h"
 #include "launch/confine.h"
 #include "launch/netns.h"
 #include "launch/sys.h"
+#include "launch/tree.h"
 #include "launch/wire.h"
 
-enum { DUP_BASE = 64 }; /* above every number we assign */
 enum {
-    SANDBOX_NAMESPACES = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP
-};
-
-struct state {
-    struct keeper *k;
-    cpu_set_t cpus; /* what a sandbox may run on */
-    uint64_t net_print;
-    unsigned made;
-    int host_net; /* owned: the network namespace we were born in, or -1 */
+    DUP_BASE = 64,   /* above every number we assign */
+    PURGE_US = 2000, /* between two passes over processes that do not want to go */
 };
 
 static int reply(const struct keeper *k, uint32_t verb, struct launch_msg *m, int fd)
@@ -38,9 +32,11 @@ static int reply(const struct keeper *k, uint32_t verb, struct launch_msg *m, in
     return fd_send(k->sock, m, sizeof *m, &fd, fd >= 0 ? 1 : 0);
 }
 
-static int enter_network(struct state *s, struct err *e)
+/* ---- the native kind ---- */
+
+static int enter_network(struct keeper *k, struct err *e)
 {
-    int r = netns_new(&s->net_print);
+    int r = netns_new(&k->net_print);
 
     return r < 0 ? err_sys(e, r, "network namespace") : 0;
 }
@@ -56,30 +52,113 @@ static int enter_filters(const struct keeper *k, struct err *e)
     return r < 0 ? err_sys(e, r, "base system call filter") : 0;
 }
 
-/* The order: groups first, so that all later memory is charged there; the filter last. */
-static int enter(struct state *s, struct err *e)
+static int native_enter(struct keeper *k, struct err *e)
 {
-    struct keeper *k = s->k;
-    int r = cgroup_enter(k->procs);
-
-    if (r < 0)
-        return err_sys(e, r, "enter the control groups of slot %u", k->slot);
-    fd_close_all(k->procs, CG_CONTROLLER_COUNT);
-    s->host_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    if (k->mntns >= 0 && (setns(k->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0))
-        return err_sys(e, -errno, "enter the template root");
-    fd_close_all(&k->mntns, 1);
-    if (enter_network(s, e) < 0)
+    k->host_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (enter_network(k, e) < 0)
         return -1;
     return enter_filters(k, e);
 }
 
 /* A kept workspace brings its own user, everybody else gets a fresh one. */
-static uid_t sandbox_uid(const struct state *s, const struct launch_msg *m)
+uid_t keeper_uid(const struct keeper *k, const struct launch_msg *m)
 {
-    if (s->k->rootless)
+    if (k->rootless)
         return 0;
-    return m->workspace_uid ? m->workspace_uid : s->k->uid_first + s->made % UIDS_PER_SLOT;
+    return m->workspace_uid ? m->workspace_uid : k->uid_first + k->made % UIDS_PER_SLOT;
+}
+
+/* Those of the trees that are named, in this order, behind the five. */
+int keeper_workspace(const struct launch_msg *m, const int *fds, size_t fds_n)
+{
+    return m->workspace[0] && fds_n > LAUNCH_FDS_PREPARE ? fds[LAUNCH_FDS_PREPARE] : -1;
+}
+
+int keeper_dependencies(const struct launch_msg *m, const int *fds, size_t fds_n)
+{
+    return m->dependencies[0] && fds_n > LAUNCH_FDS_PREPARE ? fds[fds_n - 1] : -1;
+}
+
+__attribute__((noreturn)) static void native_become(struct keeper *k, const struct launch_msg *m,
+                                                    const int *fds, size_t fds_n)
+{
+    const struct confine c = {
+        .rootless = k->rootless,
+        .uid = keeper_uid(k, m),
+        .msg = m,
+        .fds = fds,
+        .workspace = keeper_workspace(m, fds, fds_n),
+        .dependencies = keeper_dependencies(m, fds, fds_n),
+        .host_net = m->flags & LAUNCH_HOST_NET ? k->host_net : -1,
+        .filter = &k->filters->last,
+        .said = -1,
+    };
+
+    confine_self(&c); /* reports and exits on failure */
+    init_run(&(struct init){
+        .host = k->host,
+        .ctl = INIT_FD_CTL,
+        .tree = m->dirs[0] ? INIT_FD_END : -1,
+        .persistent = (m->flags & LAUNCH_PERSISTENT) != 0,
+        .relay = (m->flags & LAUNCH_RELAY) != 0,
+        .cpus = &k->cpus,
+        .accounted = !(m->flags & LAUNCH_WATCH_MEMORY),
+        .memory_max = m->flags & LAUNCH_WATCH_MEMORY ? m->memory_max : 0,
+    });
+}
+
+/* The sandbox is dead. Is the slot's network namespace as it was? Without one it must not go on. */
+static int native_renew(struct keeper *k, struct launch_msg *m, int status)
+{
+    struct err e;
+
+    (void)m, (void)status;
+    if (!k->netns_fresh && netns_untouched(k->net_print))
+        return 0;
+    return enter_network(k, &e);
+}
+
+const struct keeper_kind keeper_native = {
+    .name = "native",
+    .traits = JAIL_FS | JAIL_PID | JAIL_IPC | JAIL_UTS | JAIL_NET | JAIL_USER | JAIL_NNP |
+              JAIL_NOCAPS | JAIL_SECCOMP,
+    .namespaces = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP,
+    .rootless = true,
+    .rooted = true,
+    .enter = native_enter,
+    .become = native_become,
+    .renew = native_renew,
+};
+
+/* ---- all kinds ---- */
+
+/* The order: groups first, so that all later memory is charged there; the filter last. */
+static int enter(struct keeper *k, struct err *e)
+{
+    int r = cgroup_enter(k->procs);
+
+    if (r < 0)
+        return err_sys(e, r, "enter the control groups of slot %u", k->slot);
+    fd_close_all(k->procs, CG_CONTROLLER_COUNT);
+    if (k->mntns >= 0 && (setns(k->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0))
+        return err_sys(e, -errno, "enter the template root");
+    fd_close_all(&k->mntns, 1);
+    return k->kind->enter(k, e);
+}
+
+/* What a pass misses by forking is found by the next; whoever dies wakes us. */
+void keeper_purge(void)
+{
+    for (;;) {
+        pid_t pid = waitpid(-1, NULL, WNOHANG);
+
+        if (pid < 0 && errno == ECHILD)
+            return;
+        if (pid == 0 && tree_kill(getpid(), NULL, 0) > 0)
+            (void)usleep(PURGE_US);
+        else if (pid == 0)
+            (void)waitpid(-1, NULL, 0);
+    }
 }
 
 /*
@@ -88,81 +167,47 @@ static uid_t sandbox_uid(const struct state *s, const struct launch_msg *m)
  * takes longer than all the rest (2 ms in a virtual machine). The processes of a
  * sandbox get all processors back, init does not need them.
  */
-static void stay(struct state *s)
+static void stay(struct keeper *k)
 {
     int n = sysconf(_SC_NPROCESSORS_CONF) > 0 ? (int)sysconf(_SC_NPROCESSORS_CONF) : 1;
     int nth = 0;
     cpu_set_t one;
 
     CPU_ZERO(&one);
-    if (sched_getaffinity(0, sizeof s->cpus, &s->cpus) < 0 || CPU_COUNT(&s->cpus) == 0)
+    if (sched_getaffinity(0, sizeof k->cpus, &k->cpus) < 0 || CPU_COUNT(&k->cpus) == 0)
         return;
     for (int cpu = 0; cpu < n && cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &s->cpus) && nth++ == (int)(s->k->slot % (unsigned)CPU_COUNT(&s->cpus)))
+        if (CPU_ISSET(cpu, &k->cpus) && nth++ == (int)(k->slot % (unsigned)CPU_COUNT(&k->cpus)))
             CPU_SET(cpu, &one);
     (void)sched_setaffinity(0, sizeof one, &one);
 }
 
-/* In the new sandbox's pid 1; never returns. */
-__attribute__((noreturn)) static void become_sandbox(struct state *s, const struct launch_msg *m,
-                                                     const int *fds, size_t fds_n)
-{
-    const struct confine c = {
-        .rootless = s->k->rootless,
-        .uid = sandbox_uid(s, m),
-        .msg = m,
-        .fds = fds,
-        .workspace = m->workspace[0] && fds_n > LAUNCH_FDS_PREPARE ? fds[LAUNCH_FDS_PREPARE] : -1,
-        .dependencies = m->dependencies[0] && fds_n > LAUNCH_FDS_PREPARE ? fds[fds_n - 1] : -1,
-        .host_net = m->flags & LAUNCH_HOST_NET ? s->host_net : -1,
-        .filter = &s->k->filters->last,
-    };
-
-    confine_self(&c); /* reports and exits on failure */
-    init_run(&(struct init){
-        .host = s->k->host,
-        .ctl = INIT_FD_CTL,
-        .tree = m->dirs[0] ? INIT_FD_END : -1,
-        .persistent = (m->flags & LAUNCH_PERSISTENT) != 0,
-        .relay = (m->flags & LAUNCH_RELAY) != 0,
-        .cpus = &s->cpus,
-        .accounted = !(m->flags & LAUNCH_WATCH_MEMORY),
-        .memory_max = m->flags & LAUNCH_WATCH_MEMORY ? m->memory_max : 0,
-    });
-}
-
-/* The sandbox is dead. Is the slot's network namespace as it was? */
-static int renew_network(struct state *s, struct err *e)
-{
-    if (!s->k->netns_fresh && netns_untouched(s->net_print))
-        return 0;
-    return enter_network(s, e);
-}
-
-static void make_sandbox(struct state *s, struct launch_msg *m, int *fds, size_t fds_n)
+static void make_sandbox(struct keeper *k, struct launch_msg *m, int *fds, size_t fds_n)
 {
     cleanup_close int pidfd = -1;
-    struct err e = {0};
     int status = 0;
     pid_t pid;
 
-    s->made++;
-    pid = sys_clone3(SANDBOX_NAMESPACES, &pidfd);
+    k->made++;
+    pid = sys_clone3(k->kind->namespaces, &pidfd);
     if (pid == 0)
-        become_sandbox(s, m, fds, fds_n);
+        k->kind->become(k, m, fds, fds_n);
     fd_close_all(fds, fds_n);
     if (pid < 0) {
         (void)err_sys(&m->err, -errno, "clone a sandbox");
-        (void)!reply(s->k, LAUNCH_FAILED, m, -1);
+        (void)!reply(k, LAUNCH_FAILED, m, -1);
         return;
     }
-    (void)!reply(s->k, LAUNCH_STARTED, m, pidfd);
+    (void)!reply(k, LAUNCH_STARTED, m, pidfd);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    if (renew_network(s, &e) < 0) /* without one this slot must not go on */
+    if (k->kind->renew(k, m, status) < 0) {
+        if (m->err.kind != ERR_NONE)
+            (void)!reply(k, LAUNCH_FAILED, m, -1);
         _exit(1);
+    }
     m->status = status;
-    (void)!reply(s->k, LAUNCH_DEAD, m, -1);
+    (void)!reply(k, LAUNCH_DEAD, m, -1);
 }
 
 /* Closes whatever else was inherited. Two moves, because a source may sit on another's target. */
@@ -188,13 +233,14 @@ static size_t fds_wanted(const struct launch_msg *m)
 
 void keeper_run(struct keeper *k)
 {
-    struct state s = {.k = k, .host_net = -1};
     struct launch_msg m = {.slot = k->slot};
 
     (void)prctl(PR_SET_NAME, "sandbox-keeper");
     keep_only(k);
-    stay(&s);
-    if (enter(&s, &m.err) < 0) {
+    k->host_net = k->said[0] = k->said[1] = -1;
+    k->made = 0;
+    stay(k);
+    if (enter(k, &m.err) < 0) {
         (void)!reply(k, LAUNCH_FAILED, &m, -1);
         _exit(1);
     }
@@ -205,6 +251,6 @@ void keeper_run(struct keeper *k)
 
         if (got != sizeof m || n != fds_wanted(&m))
             _exit(got != 0);
-        make_sandbox(&s, &m, fds, n);
+        make_sandbox(k, &m, fds, n);
     }
 }

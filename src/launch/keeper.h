@@ -15,23 +15,57 @@
  */
 #pragma once
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "launch/cgroup.h"
 #include "launch/init.h"
 #include "launch/seccomp.h"
+#include "launch/wire.h"
+
+struct keeper;
+
+/*
+ * How sandboxes come to be: one row per jail. What is the same for all (groups, messages, waiting,
+ * processors) is in keeper.c.
+ */
+struct keeper_kind {
+    const char *name;
+    unsigned traits;     /* enum jail_trait, without those that control groups give */
+    uint64_t namespaces; /* that the first process of a sandbox is born into */
+    bool rootless;       /* has a user namespace of its own where the launcher is not root */
+    bool rooted;         /* lives in the template root (root.h) */
+    /* The keeper is in the slot's groups; what else does it need? */
+    int (*enter)(struct keeper *k, struct err *e);
+    /* In the new process: becomes the sandbox's init. Never returns. */
+    void (*become)(struct keeper *k, const struct launch_msg *m, const int *fds, size_t fds_n);
+    /* The first process has ended. Leaves the slot as it was; -1: it must not go on, and m->err may
+     * say why there never was a sandbox. */
+    int (*renew)(struct keeper *k, struct launch_msg *m, int status);
+};
+extern const struct keeper_kind keeper_native;
 
 struct keeper {
+    const struct keeper_kind *kind; /* borrowed */
     unsigned slot;
     bool rootless;
     bool netns_fresh; /* every network namespace is single-use */
     uid_t uid_first;  /* of the UIDS_PER_SLOT host users that sandboxes of this slot get in turn */
-    int sock;         /* owned: to the launcher */
-    int mntns;        /* owned: the template */
+    uid_t user;       /* whom a plain sandbox that keeps its files runs as */
+    gid_t group;
+    const char *rooms;              /* borrowed: directory in which plain sandboxes get theirs */
+    int sock;                       /* owned: to the launcher */
+    int mntns;                      /* owned: the template */
     int procs[CG_CONTROLLER_COUNT]; /* owned */
     const struct filters *filters;  /* borrowed */
     const struct init_host *host;   /* borrowed */
+
+    cpu_set_t cpus; /* what a sandbox may run on */
+    unsigned made;
+    uint64_t net_print;
+    int host_net; /* owned: the network namespace we were born in, or -1 */
+    int said[2];  /* owned: what a program that makes sandboxes for us says, or -1 */
 };
 
 enum { UIDS_PER_SLOT = 64 };
@@ -39,3 +73,11 @@ enum { UIDS_PER_SLOT = 64 };
 /* Never returns: exits when the launcher closes the socket. Failures before the first sandbox are
  * sent as LAUNCH_FAILED. */
 __attribute__((noreturn)) void keeper_run(struct keeper *k);
+
+/* The host user of the sandbox that is being made. */
+uid_t keeper_uid(const struct keeper *k, const struct launch_msg *m);
+/* Descriptors that came with it: a detached mount (or a directory: the plain kind), or -1. */
+int keeper_workspace(const struct launch_msg *m, const int *fds, size_t fds_n);
+int keeper_dependencies(const struct launch_msg *m, const int *fds, size_t fds_n);
+/* Ends whatever came to the keeper, which must be a reaper, and waits for it. */
+void keeper_purge(void);

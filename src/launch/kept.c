@@ -27,6 +27,13 @@ void kept_init(struct kept *k, const char *path, uid_t first, bool rootless)
     k->ino = st.st_ino;
 }
 
+void kept_be_plain(struct kept *k, uid_t user, gid_t group)
+{
+    k->plain = true;
+    k->user = user;
+    k->group = group;
+}
+
 void kept_enter(struct kept *k)
 {
     cleanup_close int dir = k->path[0] ? open(k->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -40,6 +47,8 @@ void kept_enter(struct kept *k)
 
 static bool is_ours(const struct kept *k, uid_t uid)
 {
+    if (k->plain)
+        return uid == k->user;
     return uid >= k->first && uid - k->first < KEPT_USERS;
 }
 
@@ -65,8 +74,12 @@ static int find_next(struct kept *k)
 
 static int take_user(struct kept *k, uid_t *ret)
 {
-    int r = k->next == 0 ? find_next(k) : 0;
+    int r = k->next == 0 && !k->plain ? find_next(k) : 0;
 
+    if (k->plain) {
+        *ret = k->user;
+        return 0;
+    }
     if (r < 0)
         return r;
     if (!is_ours(k, k->next))
@@ -94,7 +107,7 @@ static int make(struct kept *k, const char *name)
     if (mkdirat(k->dir, half, 0700) < 0 && errno != EEXIST)
         return -errno;
     dir = open_directory(k->dir, half);
-    if (dir < 0 || (!k->rootless && fchown(dir, uid, uid) < 0))
+    if (dir < 0 || (!k->rootless && fchown(dir, uid, k->plain ? k->group : uid) < 0))
         return -errno;
     return renameat2(k->dir, half, k->dir, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
 }
@@ -147,7 +160,7 @@ int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree, 
     if (!k->rootless && !is_ours(k, st.st_uid))
         return err_set(e, ERR_HOST, "workspace '%s' belongs to user %u and was not made here", name,
                        (unsigned)st.st_uid);
-    tree = clone_mount(dir, 0);
+    tree = k->plain ? take_fd(&dir) : clone_mount(dir, 0);
     if (tree < 0)
         return err_sys(e, tree, "mount workspace '%s'", name);
     *ret_tree = tree;
@@ -176,6 +189,8 @@ int kept_open_read_only(const struct kept *k, const char *name, size_t name_max,
         return err_set(e, ERR_CALLER, "bad name of dependencies");
     if (k->dir < 0)
         return err_set(e, ERR_HOST, "there is no directory for dependencies");
+    if (k->plain)
+        return err_set(e, ERR_HOST, "dependencies of a session need a jail that can mount them");
     dir = fd_open_beneath(k->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, FD_LINKS_NEVER);
     if (dir < 0)
         return err_sys(e, dir, "dependencies '%s'", name);

@@ -23,8 +23,13 @@ struct kept {
     int dir;                  /* owned: -1 until entered */
     uid_t first, next;        /* users: KEPT_USERS from first; next 0: not known yet */
     bool rootless;            /* there is one user only */
+    bool plain;               /* no mounts: whoever uses one is led to the directory itself, */
+    uid_t user;               /* and all belong to that user */
+    gid_t group;
 };
 
+/* After kept_init(): see `plain`. */
+void kept_be_plain(struct kept *k, uid_t user, gid_t group);
 /* Before any namespace is entered. A root that is missing is an error only when it is used. */
 void kept_init(struct kept *k, const char *path, uid_t first, bool rootless);
 /* In the launcher's own mount namespace, without which nothing can be mounted from it. */

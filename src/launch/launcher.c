@@ -181,6 +181,8 @@ static void on_keeper_lost(struct launcher *l, struct slot *s, const struct err 
     bool busy = s->busy;
 
     slot_close(&l->slots, s);
+    if (!l->slots.kind->rooted)
+        slots_purge(&l->slots);
     if (busy)
         refuse(l, &m, e);
 }
@@ -254,8 +256,7 @@ static void loop(struct launcher *l)
 
 static unsigned traits(const struct launcher *l)
 {
-    unsigned t = JAIL_FS | JAIL_PID | JAIL_IPC | JAIL_UTS | JAIL_NET | JAIL_USER | JAIL_NNP |
-                 JAIL_NOCAPS | JAIL_SECCOMP;
+    unsigned t = l->slots.kind->traits;
 
     if (l->slots.cgroups.version && cgroups_has(&l->slots.cgroups, CG_MEMORY))
         t |= JAIL_MEMORY;
@@ -266,8 +267,22 @@ static unsigned traits(const struct launcher *l)
     return t;
 }
 
+/* Without namespaces whoever loses his parent comes to us, who is no pid 1. */
+static int prepare_plain(struct launcher *l, struct err *e)
+{
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        return err_sys(e, -errno, "become a reaper");
+    closep(&l->programs);
+    l->programs = -1;
+    kept_enter(&l->kept);
+    kept_enter(&l->shelf);
+    return 0;
+}
+
 static int prepare(struct launcher *l, struct err *e)
 {
+    if (!l->slots.kind->rooted)
+        return prepare_plain(l, e);
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return err_sys(e, -errno, "private mount namespace");
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
@@ -295,7 +310,7 @@ void launcher_main(struct launcher *l)
     l->slots.exec_host = (struct init_host){.run = runner_exec};
     if (prepare(l, &hello.err) == 0) {
         hello.traits = traits(l);
-        for (unsigned t = 0; t < TEMPLATE_COUNT; t++)
+        for (unsigned t = 0; t < (l->slots.kind == &keeper_native ? TEMPLATE_COUNT : 1); t++)
             hello.templates |= zygotes_has(&l->slots.zygotes, (enum plan_template)t) ? BIT(t) : 0;
         (void)snprintf(hello.workspace, sizeof hello.workspace, "%s",
                        l->slots.cgroups.version == 2   ? "cgroup2"

@@ -46,8 +46,8 @@ static const char *const directories[] = {
     "opt/sandbox-venv", /* PLAN_DEPENDENCIES */
 };
 
-/* Programs of ours that work on what tenants wrote, and so only inside. */
-static const char *const programs_inside[] = {"sandbox-inspect"};
+/* Programs of ours that run only inside: what tenants wrote is none of ours outside. */
+static const char *const programs_inside[] = {"sandbox-inspect", "sandbox-init"};
 
 /* Top-level names that are links into /usr on merged systems and directories on others. */
 static const char *const system_links[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "launch/fence.h"
+#include "launch/room.h"
 
 static int read_exact(void *p, size_t n)
 {
@@ -144,7 +145,7 @@ static int write_file(char *path, const struct job_file *f)
     return r;
 }
 
-static int write_files(struct job *j, size_t *at)
+static int write_files(const char *room, struct job *j, size_t *at)
 {
     cleanup_free struct job_file *files = calloc((size_t)j->head.filec + 1, sizeof *files);
     cleanup_free char **paths = calloc((size_t)j->head.filec + 1, sizeof *paths);
@@ -152,6 +153,8 @@ static int write_files(struct job *j, size_t *at)
 
     for (uint32_t i = 0; i < j->head.filec && r == 0; i++) {
         paths[i] = next_string(j, at);
+        if (room && paths[i])
+            paths[i] = room_path(room, paths[i]);
         r = paths[i] && paths[i][0] == '/' ? write_file(paths[i], &files[i]) : -EPROTO;
     }
     if (r == 0 && j->head.flags & JOB_FENCED)
@@ -172,7 +175,7 @@ static int enter_directory(const char *path)
     return chdir(path);
 }
 
-int runner_read(struct job *ret, const char **ret_what)
+int runner_read(const char *room, struct job *ret, const char **ret_what)
 {
     struct job j = {0};
     size_t at = 0;
@@ -184,9 +187,11 @@ int runner_read(struct job *ret, const char **ret_what)
         r = -EPROTO;
     if (r == 0)
         r = read_strings(&j, &at);
+    if (r == 0 && room)
+        r = room_map(room, &j);
     if (r == 0) {
         *ret_what = "files";
-        r = write_files(&j, &at);
+        r = write_files(room, &j, &at);
     }
     if (r == 0) {
         *ret_what = "limits";
@@ -244,9 +249,8 @@ void runner_exec(void *user)
 {
     const char *what;
     struct job j;
-    int r = runner_read(&j, &what);
+    int r = runner_read(user, &j, &what);
 
-    (void)user;
     if (r == -ENODATA)
         _exit(0); /* never used */
     if (r < 0)

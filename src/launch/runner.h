@@ -20,9 +20,10 @@ struct job {
     const char *cwd;
 };
 
+/* room: of a plain sandbox, whose files are elsewhere than the job says (room.h); else NULL. */
 /* Reads a job, applies limits, directory and files. 0, or -errno with *ret_what saying at which
  * point; -ENODATA: the daemon closed the socket without a job. */
-must_check int runner_read(struct job *ret, const char **ret_what);
+must_check int runner_read(const char *room, struct job *ret, const char **ret_what);
 /* The parts of that, for a job whose head and strings are in memory already: */
 /* cwd, argv and envp from the strings; *at is how far it came. */
 must_check int runner_split(struct job *j, size_t *at);
@@ -36,5 +37,5 @@ __attribute__((noreturn)) void runner_fail(const char *what, int r);
  * takes as long as a small program runs. Everything the process had to say must be written. */
 __attribute__((noreturn)) void runner_leave(int status);
 
-/* For struct init_host: execs the job. */
+/* For struct init_host: execs the job. user: the room, or NULL. */
 __attribute__((noreturn)) void runner_exec(void *user);

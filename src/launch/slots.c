@@ -8,6 +8,9 @@
 
 #include "base/fd.h"
 #include "launch/keeper.h"
+#include "launch/tree.h"
+
+enum { PURGES_MAX = 100, PURGE_US = 2000 };
 
 size_t slots_idle(const struct slots *all, enum plan_template t)
 {
@@ -28,6 +31,19 @@ void slot_close(struct slots *all, struct slot *s)
     s->open = false;
 }
 
+/* Bounded: what outruns so many passes is met again at the next loss, or by the guard. */
+void slots_purge(const struct slots *all)
+{
+    pid_t keepers[SLOTS_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < all->n; i++)
+        if (all->slot[i].open && all->slot[i].pid > 0)
+            keepers[n++] = all->slot[i].pid;
+    for (int pass = 0; pass < PURGES_MAX && tree_kill(getpid(), keepers, n) > 0; pass++)
+        (void)usleep(PURGE_US);
+}
+
 /* A group can go only after its last process did. What refuses now is tried again, and at the very
  * end the guard removes everything. */
 bool slots_bury(struct slots *all)
@@ -44,7 +60,11 @@ bool slots_bury(struct slots *all)
 static struct keeper keeper_of(const struct slots *all, const struct slot *s, int sock)
 {
     struct keeper k = {
+        .kind = all->kind,
         .slot = s->index,
+        .user = all->user,
+        .group = all->group,
+        .rooms = all->rooms,
         .rootless = all->rootless,
         .netns_fresh = all->netns_fresh,
         /* by place, not by index: two that live at the same time must never share one */
@@ -81,6 +101,7 @@ static int start_keeper(struct slots *all, struct slot *s, struct err *e)
             return err_sys(e, -errno, "fork a keeper");
         if (pid == 0)
             keeper_run(&k);
+        s->pid = pid;
     }
     s->keeper = take_fd(&here);
     return 0;

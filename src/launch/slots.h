@@ -15,6 +15,7 @@
 
 #include "core/plan.h"
 #include "launch/cgroup.h"
+#include "launch/plain.h"
 #include "launch/wire.h"
 #include "launch/zygote.h"
 
@@ -24,6 +25,7 @@ struct slot {
     bool open, busy, told; /* told: the daemon has its usage descriptors */
     unsigned index;        /* unique for the life of the launcher */
     enum plan_template template;
+    pid_t pid;  /* of the keeper; 0: a zygote's child */
     int keeper; /* owned: socket; -1 when closed */
     int pidfd;  /* owned: pid 1 of the sandbox in it, or -1 */
     uint64_t id;
@@ -34,9 +36,13 @@ struct slot {
 
 /* What all slots are made from. */
 struct slots {
-    int mntns; /* owned: template root */
+    int mntns;                      /* owned: template root */
+    const struct keeper_kind *kind; /* how sandboxes are made */
     bool rootless, netns_fresh;
     uid_t uid_base;
+    uid_t user; /* of the daemon, as it will be */
+    gid_t group;
+    char rooms[ROOMS_MAX]; /* "": sandboxes have roots of their own */
     struct cgroups cgroups;
     struct filters filters;
     struct init_host exec_host;
@@ -56,5 +62,7 @@ struct slot *slot_find_idle(struct slots *all, enum plan_template t);
 void slot_close(struct slots *all, struct slot *s);
 
 size_t slots_idle(const struct slots *all, enum plan_template t);
+/* Without a pid namespace: ends whatever lost its keeper. */
+void slots_purge(const struct slots *all);
 /* Removes groups of closed slots; true while some are left. */
 bool slots_bury(struct slots *all);

@@ -105,26 +105,37 @@ static bool parent_is_below(const struct tree *t, const struct node *n)
     return p && p->below;
 }
 
-size_t tree_kill(pid_t top, const pid_t *spare, size_t spare_n)
+static void mark_below(struct tree *t, pid_t top, const pid_t *spare, size_t spare_n)
 {
-    struct tree t;
-    size_t killed = 0;
     bool more = true;
 
-    tree_read(&t);
     while (more) {
         more = false;
-        for (size_t i = 0; i < t.n; i++) {
-            struct node *n = &t.node[i];
+        for (size_t i = 0; i < t->n; i++) {
+            struct node *n = &t->node[i];
 
             if (n->below || is_spared(n, top, spare, spare_n) ||
-                (n->parent != top && !parent_is_below(&t, n)))
+                (n->parent != top && !parent_is_below(t, n)))
                 continue;
             n->below = more = true;
         }
     }
+}
+
+static bool is_living(const struct node *n)
+{
+    return n->state != 'Z' && n->state != 'X';
+}
+
+size_t tree_kill(pid_t top, const pid_t *spare, size_t spare_n)
+{
+    struct tree t;
+    size_t killed = 0;
+
+    tree_read(&t);
+    mark_below(&t, top, spare, spare_n);
     for (size_t i = 0; i < t.n; i++)
-        if (t.node[i].below && t.node[i].state != 'Z' && t.node[i].state != 'X') {
+        if (t.node[i].below && is_living(&t.node[i])) {
             (void)kill(t.node[i].pid, SIGKILL);
             killed++;
         }
@@ -132,11 +143,31 @@ size_t tree_kill(pid_t top, const pid_t *spare, size_t spare_n)
     return killed;
 }
 
-size_t tree_count(void)
+void tree_each(pid_t top, tree_fn *fn, void *user)
 {
     struct tree t;
 
     tree_read(&t);
+    if (top != 0)
+        mark_below(&t, top, NULL, 0);
+    for (size_t i = 0; i < t.n; i++)
+        if ((top == 0 || t.node[i].below || t.node[i].pid == top) && is_living(&t.node[i]))
+            fn(user, t.node[i].pid);
     free(t.node);
-    return t.n;
+}
+
+static void count_one(void *user, pid_t pid)
+{
+    size_t *n = user;
+
+    (void)pid;
+    (*n)++;
+}
+
+size_t tree_count(pid_t top)
+{
+    size_t n = 0;
+
+    tree_each(top, count_one, &n);
+    return n;
 }

@@ -16,5 +16,9 @@
  */
 size_t tree_kill(pid_t top, const pid_t *spare, size_t spare_n);
 
-/* How many processes there are in all. */
-size_t tree_count(void);
+/* How many processes there are: in all (top 0), or `top` and those below it. */
+size_t tree_count(pid_t top);
+
+/* Calls fn for `top` and every living process below it; for all there are when top is 0. */
+typedef void tree_fn(void *user, pid_t pid);
+void tree_each(pid_t top, tree_fn *fn, void *user);

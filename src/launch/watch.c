@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "launch/tree.h"
 
 static const char *const mounts[] = {"/workspace", "/tmp", "/dev/shm"};
 
@@ -74,10 +75,40 @@ static uint64_t processes(uint64_t (*measure)(int proc, const char *pid))
     return sum;
 }
 
-uint64_t watch_memory_used(uint64_t max)
+/* The same for some of them. */
+struct sum {
+    int proc;
+    uint64_t bytes;
+    uint64_t (*measure)(int proc, const char *pid);
+};
+
+static void add_one(void *user, pid_t pid)
+{
+    struct sum *s = user;
+    char name[16];
+
+    (void)snprintf(name, sizeof name, "%d", (int)pid);
+    s->bytes += s->measure(s->proc, name);
+}
+
+static uint64_t processes_below(pid_t top, uint64_t (*measure)(int proc, const char *pid))
+{
+    cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct sum s = {.proc = proc, .measure = measure};
+
+    if (proc >= 0)
+        tree_each(top, add_one, &s);
+    return s.bytes;
+}
+
+uint64_t watch_memory_used(pid_t top, uint64_t max)
 {
     uint64_t files = 0, quick;
 
+    if (top != 0) { /* files are on a disk, or somebody else's */
+        quick = processes_below(top, resident);
+        return quick <= max ? quick : processes_below(top, proportional);
+    }
     for (size_t i = 0; i < ARRAY_LEN(mounts); i++)
         files += mounted_bytes(mounts[i]);
     quick = files + processes(resident);

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { WATCH_MS = 25 };
 
-/* Bytes in use; exact only when a quick look says that they exceed max. */
-uint64_t watch_memory_used(uint64_t max);
+/* Bytes in use, of all there is (top 0) or of the process `top` and those below it; exact only when
+ * a quick look says that they exceed max. */
+uint64_t watch_memory_used(pid_t top, uint64_t max);

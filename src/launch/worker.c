@@ -29,6 +29,7 @@ enum {
 
 struct state {
     int sock, chld, null;
+    bool shared;   /* others live beside us */
     pid_t program; /* 0: it has ended, or none was started */
     bool running;  /* a command has not been reported as done */
     bool exited;   /* its program has ended with `status`, which has not been told */
@@ -252,7 +253,7 @@ static void command(struct state *w)
         _exit(1); /* one thing at a time: the daemon knows that */
     else if (w->in.m.verb == WORKER_RUN)
         run(w, n, fds, fds_n);
-    else if (!files_serve(w->sock, &w->in.m, w->in.bytes, n, fds_n > 0 ? fds[0] : -1))
+    else if (!files_serve(w->sock, &w->in.m, w->in.bytes, n, fds_n > 0 ? fds[0] : -1, w->shared))
         _exit(1);
     fd_close_all(fds, fds_n);
     settle(w);
@@ -279,7 +280,7 @@ __attribute__((noreturn)) static void loop(struct state *w)
     }
 }
 
-void worker_run(int sock)
+void worker_run(int sock, bool shared)
 {
     struct state *w = calloc(1, sizeof *w);
     sigset_t all;
@@ -294,11 +295,13 @@ void worker_run(int sock)
     (void)sigemptyset(&all);
     (void)sigaddset(&all, SIGCHLD);
     w->sock = WORKER_FD;
+    w->shared = shared;
     w->chld = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     w->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     w->stack = mmap(NULL, CHILD_STACK, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (w->chld < 0 || w->null < 0 || w->stack == MAP_FAILED || chdir("/workspace") < 0)
+    if (w->chld < 0 || w->null < 0 || w->stack == MAP_FAILED ||
+        (!shared && chdir("/workspace") < 0))
         _exit(1);
     loop(w);
 }

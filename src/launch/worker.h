@@ -15,11 +15,13 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "launch/wire.h"
 
-__attribute__((noreturn)) void worker_run(int sock);
+/* shared: the file system is everybody's, and relative paths begin where the daemon was started. */
+__attribute__((noreturn)) void worker_run(int sock, bool shared);
 
 /* ---- for the verbs ---- */
 

@@ -198,7 +198,8 @@ static void become_keeper(const struct zygote_msg *m, const int *fds, size_t n, 
 {
     size_t at = 1;
 
-    ret->slot = m->slot;
+    *ret = (struct keeper){
+        .kind = &keeper_native, .filters = ret->filters, .host = ret->host, .slot = m->slot};
     ret->rootless = m->rootless != 0;
     ret->netns_fresh = m->netns_fresh != 0;
     ret->uid_first = m->uid_first;

@@ -300,7 +300,7 @@ static napi_value job(napi_env env, napi_callback_info info)
     napi_value object = NULL;
     const char *what;
     struct job j;
-    int r = runner_read(&j, &what);
+    int r = runner_read(NULL, &j, &what);
 
     if (r == -ENODATA)
         _exit(0); /* never used */

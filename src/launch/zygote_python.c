@@ -149,7 +149,7 @@ __attribute__((noreturn)) static void run_job(void *user)
         if (!ignored)
             PyErr_Clear();
     }
-    r = runner_read(&j, &what);
+    r = runner_read(NULL, &j, &what);
     if (r == -ENODATA)
         _exit(0); /* never used */
     if (r < 0)

@@ -54,6 +54,14 @@ static int encode(const struct plan *p, struct job_head *h, struct buf *out, str
     return 0;
 }
 
+/* Counted by user: where a sandbox has none of its own, the number would be everybody's. */
+static uint32_t nproc(const struct plan *p, unsigned traits)
+{
+    if (!(traits & JAIL_USER))
+        return 0;
+    return p->limits.pids_max + (traits & JAIL_PIDS ? NPROC_SLACK : 0);
+}
+
 int job_encode(const struct plan *p, unsigned traits, struct buf *out, struct err *e)
 {
     struct job_head h = {
@@ -61,7 +69,7 @@ int job_encode(const struct plan *p, unsigned traits, struct buf *out, struct er
         .cpu_s = (p->limits.cpu_ms + 999) / 1000,
         .flags = (p->frames.n > 0 ? JOB_CHANNEL : 0) | (p->fenced ? JOB_FENCED : 0),
         .nofile = p->limits.files_max,
-        .nproc = p->limits.pids_max + (traits & JAIL_PIDS ? NPROC_SLACK : 0),
+        .nproc = nproc(p, traits),
     };
     size_t argc = strings_count(p->argv), envc = strings_count(p->envp);
 

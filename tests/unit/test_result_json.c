@@ -29,7 +29,7 @@ static int setup(void **state)
     s->jail.jail.traits = JAIL_FS | JAIL_PID;
     s->app = calloc(1, sizeof *s->app);
     assert_non_null(s->app);
-    s->app->jail = &s->jail.jail;
+    s->app->jail = s->x.where.jail = &s->jail.jail;
     s->x.app = s->app;
     s->x.limits = (struct limits){.wall_ms = 2000,
                                   .memory_max = 64 << 20,

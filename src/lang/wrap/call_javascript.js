@@ -332,17 +332,18 @@ function leave(code) {
 // ---- the program's place ----
 
 function prepare(event) {
-    const dir = path.dirname(event.file);
-    const module = new Module(event.file, null);
-    module.filename = event.file;
+    const file = path.resolve(event.file);
+    const dir = path.dirname(file);
+    const module = new Module(file, null);
+    module.filename = file;
     module.id = '.';
     module.paths = Module._nodeModulePaths(dir);
     process.mainModule = module;
-    process.argv = [process.execPath, event.file];
+    process.argv = [process.execPath, file];
     return {
-        code: event.code.replace(/^\ufeff/, '').replace(/^#!/, '//'), file: event.file, dir, module,
-        place: event.place,
-        name: event.function, body: event.body, require: Module.createRequire(event.file),
+        code: event.code.replace(/^\ufeff/, '').replace(/^#!/, '//'), file, dir, module,
+        place: event.place && path.resolve(event.place),
+        name: event.function, body: event.body, require: Module.createRequire(file),
         shown: [],
     };
 }

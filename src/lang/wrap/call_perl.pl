@@ -245,11 +245,18 @@ sub bind_names {
 
 our $started;
 
+# A name in the working directory; asking Cwd would load it.
+sub whole {
+    my ($name) = @_;
+    my $cwd = readlink('/proc/self/cwd') // '';
+    return ($cwd eq '/' ? '' : $cwd) . "/$name";
+}
+
 # Compiles and runs text as the program's own, with its own lines.
 sub run_text {
     my ($event, $before, $text, $after) = @_;
     local $started = 0;
-    my $file = $event->{file} =~ s/["\n]/_/gr;
+    my $file = whole($event->{file}) =~ s/["\n]/_/gr;
     my $code = "package main; BEGIN { \$^H = 0; \${^WARNING_BITS} = undef; %^H = (); } " .
         "\$SandboxCall::started = 1; $before\n#line 1 \"$file\"\n$text\n;$after";
     my $done = eval "$code; 1";
@@ -289,8 +296,8 @@ sub detect {
 sub load_program {
     my ($event) = @_;
     my $code = $event->{code} =~ s/\A\x{feff}//r;
-    $0 = $event->{file};
-    unshift @INC, $event->{file} =~ s{/[^/]*\z}{}r;
+    $0 = whole($event->{file});
+    unshift @INC, $0 =~ s{/[^/]*\z}{}r;
     my $name = $event->{function};
     $name = detect($event, $code) if $event->{detect};
     run_text($event, '', $code, '') if $name ne $ANONYMOUS;

@@ -192,7 +192,7 @@ function text(array $event): string
 
 function load(array $event): void
 {
-    $file = $event['file'];
+    $file = \rtrim(\getcwd(), '/') . '/' . $event['file'];
     if (\file_put_contents($file, text($event)) === false) {
         throw new \RuntimeException("cannot write $file");
     }

@@ -483,7 +483,8 @@ def handler(event):
         Session(event).serve()
     try:
         args, kwargs, holes = arguments(event)
-        module = load(event["code"].removeprefix("\ufeff"), event["file"], event.get("body"))
+        module = load(event["code"].removeprefix("\ufeff"), os.path.join(os.getcwd(), event["file"]),
+                      event.get("body"))
         function = find(module, event["function"])
         args, kwargs = bind(function, args, kwargs, holes)
         payload = check_size(encode(drain(settle(function(*args, **kwargs)))), event["resultMax"])

@@ -241,10 +241,11 @@ module SandboxCall
 
   def load_program(event)
     code = event['code'].delete_prefix("\uFEFF")
-    $PROGRAM_NAME = event['file']
-    $LOAD_PATH.unshift(File.dirname(event['file']))
+    file = File.expand_path(event['file'])
+    $PROGRAM_NAME = file
+    $LOAD_PATH.unshift(File.dirname(file))
     code = "def #{ANONYMOUS}(*args, **kwargs);#{code}\nend" if event['body']
-    TOPLEVEL_BINDING.eval(code, event['file'], 1)
+    TOPLEVEL_BINDING.eval(code, file, 1)
   end
 
   def find(name)

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "jail/jails.h"
+#include "jail/native.h"
+#include "launch/client.h"
+
+/* ---- the port ---- */
+
+int launched_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *ret, struct err *e)
+{
+    struct native *n = native_of(j);
+    struct sandbox_spec want = *s;
+    struct box *b;
+
+    if (n->sock < 0)
+        return err_set(e, ERR_HOST, "the launcher is gone");
+    if (template_is_wasm(want.template) && !(j->templates & BIT(want.template)))
+        return err_set(e, ERR_HOST, "there is no such WebAssembly runtime here");
+    n->pools[want.template].asked = true;
+    if (!template_is_wasm(want.template) && !pool_can_warm(n, want.template))
+        want.template = TEMPLATE_EXEC; /* slower, the same otherwise: the plan has an argv */
+    b = pool_take(n, &want);
+    if (b)
+        b->sandbox.warm = b->ready;
+    else if (box_new(n, &want, &b, e) < 0)
+        return -1;
+    b->taken = true;
+    if (b->started)
+        usage_mark(&n->slots[b->slot % SLOTS_KNOWN], &b->base);
+    *ret = b->sandbox;
+    return 0;
+}
+
+void launched_usage(struct jail *j, const struct sandbox *s, struct usage *ret)
+{
+    struct native *n = native_of(j);
+    const struct box *b = s->adapter;
+
+    *ret = USAGE_UNKNOWN;
+    if (b->started)
+        usage_since(&n->slots[b->slot % SLOTS_KNOWN], &b->base, ret);
+}
+
+void launched_kill(struct jail *j, const struct sandbox *s)
+{
+    struct native *n = native_of(j);
+    struct launch_msg m = {.verb = LAUNCH_KILL, .id = s->id};
+
+    /* Cannot be told: init ends by itself when its socket does. */
+    if (outbox_send(&n->outbox, &m, NULL, 0) < 0)
+        (void)shutdown(s->ctl, SHUT_RDWR);
+}
+
+void launched_release(struct jail *j, struct sandbox *s)
+{
+    struct box *b = s->adapter;
+    int *fds[] = {&s->ctl, &s->job, &s->in, &s->out, &s->err};
+
+    if (!b)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        fd_close_all(fds[i], 1);
+    *s = SANDBOX_NONE;
+    b->sandbox.ctl = b->sandbox.job = b->sandbox.in = b->sandbox.out = b->sandbox.err = -1;
+    b->taken = false;
+    pool_refill_later(native_of(j), 0);
+    box_settle(b);
+}
+
+const char *launched_failure(struct jail *j, const struct sandbox *s)
+{
+    const struct box *b = s->adapter;
+
+    (void)j;
+    return b ? b->failure : "";
+}
+
+int launched_probe(struct jail *j, unsigned *ret_traits, struct err *e)
+{
+    if (native_of(j)->sock < 0)
+        return err_set(e, ERR_HOST, "the launcher is gone");
+    *ret_traits = j->traits;
+    return 0;
+}
+
+void launched_state(const struct jail *j, struct jail_pool_state *ret)
+{
+    const struct native *n = (const struct native *)j;
+
+    *ret = (struct jail_pool_state){.sandboxes = n->alive};
+    for (size_t t = 0; t < TEMPLATE_COUNT; t++) {
+        ret->ready[t] = n->pools[t].ready;
+        ret->preparing[t] = n->pools[t].n - n->pools[t].ready;
+    }
+}
+
+/* ---- opening ---- */
+
+/* One sandbox, made and thrown away: traits are promised only after they have been built. */
+static int try_one(struct native *n, struct err *e)
+{
+    const struct sandbox_spec s = {.template = TEMPLATE_EXEC, .limits = &n->limits};
+    char bytes[sizeof(struct init_msg) + FAILURE_MAX] = "";
+    struct pollfd p = {.events = POLLIN};
+    struct box *b;
+    struct init_msg m = {0};
+    ssize_t got;
+
+    if (box_new(n, &s, &b, e) < 0)
+        return -1;
+    b->taken = true;
+    p.fd = b->sandbox.ctl;
+    if (poll(&p, 1, PROBE_MS) <= 0)
+        return err_set(e, ERR_HOST, "no sandbox within %d s", PROBE_MS / 1000);
+    got = fd_recv(b->sandbox.ctl, bytes, sizeof bytes - 1, NULL, NULL);
+    if (got >= (ssize_t)sizeof m)
+        memcpy(&m, bytes, sizeof m);
+    if (m.verb == INIT_READY) {
+        launched_release(&n->jail, &b->sandbox);
+        return 0;
+    }
+    if (m.verb == INIT_FAILED)
+        return err_set(e, ERR_HOST, "a sandbox failed at: %s", bytes + sizeof m);
+    p.fd = n->sock; /* the keeper's words, if it has any, are on their way */
+    for (int i = 0; i < WORDS_MAX && !b->failure[0] && poll(&p, 1, WORDS_MS) > 0; i++)
+        launcher_on_readable(n->sock, EV_READ, n);
+    return err_set(e, ERR_HOST, "a sandbox could not be made: %s", b->failure);
+}
+
+void launched_close(struct jail *j)
+{
+    struct native *n = native_of(j);
+
+    for (size_t i = 0; i < BUCKETS; i++)
+        while (!TAILQ_EMPTY(&n->by_id[i]))
+            box_free(TAILQ_FIRST(&n->by_id[i]));
+    if (event_initialized(&n->readable))
+        (void)event_del(&n->readable);
+    if (event_initialized(&n->refill))
+        (void)event_del(&n->refill);
+    for (size_t i = 0; i < SLOTS_KNOWN; i++)
+        usage_files_close(&n->slots[i]);
+    outbox_close(&n->outbox);
+    fd_close_all(&n->sock, 1);
+    if (n->guard > 0) /* it removes the control groups, then ends */
+        (void)waitpid(n->guard, NULL, 0);
+    free(n);
+}
+
+static void configure(struct native *n, const struct jail_conf *conf)
+{
+    const struct config *c = conf->config;
+
+    n->limits = (struct limits){
+        .memory_max = c->memory_mb << 20,
+        .workspace_max = c->workspace_mb << 20,
+        .workspace_files = c->workspace_files,
+        .tmp_max = c->tmp_mb << 20,
+        .pids_max = (uint32_t)c->pids_max,
+    };
+    n->pools[TEMPLATE_EXEC].proven = true;
+    if (conf->standby)
+        return;
+    n->pools[TEMPLATE_EXEC].target = (unsigned)c->pool_exec;
+    n->pools[TEMPLATE_PYTHON].target = (unsigned)c->pool_python;
+    n->pools[TEMPLATE_NODE].target = (unsigned)c->pool_node;
+    for (size_t t = TEMPLATE_WASM_FIRST; t < TEMPLATE_COUNT; t++)
+        n->pools[t].target = (unsigned)c->pool_wasm;
+}
+
+/* Our programs are installed side by side. */
+static int own_directory(char out[4096], struct err *e)
+{
+    ssize_t n = readlink("/proc/self/exe", out, 4095);
+    char *slash;
+
+    if (n <= 0)
+        return err_sys(e, -errno, "/proc/self/exe");
+    out[n] = '\0';
+    slash = strrchr(out, '/');
+    *(slash ? slash : out) = '\0';
+    return 0;
+}
+
+static int start(struct native *n, const struct jail_conf *given, struct err *e)
+{
+    const struct config *c = given->config;
+    char directory[4096];
+    struct launch_conf conf = {
+        .directory = directory,
+        .workspaces = c->workspace_path,
+        .dependencies = c->dependencies_path,
+        .netns = c->netns,
+        .wasm = c->wasm ? c->wasm_path : "",
+        .jail = n->jail.ops->name,
+        .user = given->user,
+        .group = given->group,
+        .uid_base = LAUNCH_UID_BASE,
+    };
+    struct launch_msg hello;
+
+    if (own_directory(directory, e) < 0 || launch_start(&conf, &n->sock, &n->guard, &hello, e) < 0)
+        return -1;
+    outbox_open(&n->outbox, n->loop, n->sock);
+    n->jail.traits = hello.traits;
+    n->jail.templates = hello.templates;
+    if (!c->node_zygote)
+        n->jail.templates &= ~BIT(TEMPLATE_NODE);
+    n->watch_memory = !(hello.traits & JAIL_MEMORY);
+    return try_one(n, e);
+}
+
+int launched_open(const struct launched_kind *kind, const struct jail_conf *c, struct jail **ret,
+                  struct err *e)
+{
+    struct native *n = calloc(1, sizeof *n);
+
+    if (!n)
+        return err_set(e, ERR_HOST, "out of memory");
+    n->jail.ops = kind->ops;
+    n->jail.can_relay = kind->mounts;
+    (void)snprintf(n->jail.version, sizeof n->jail.version, "%s", kind->version);
+    n->loop = c->loop;
+    n->log = c->log;
+    n->sock = -1;
+    outbox_init(&n->outbox);
+    for (size_t i = 0; i < BUCKETS; i++)
+        TAILQ_INIT(&n->by_id[i]);
+    for (size_t i = 0; i < SLOTS_KNOWN; i++)
+        usage_files_init(&n->slots[i]);
+    for (size_t t = 0; t < TEMPLATE_COUNT; t++)
+        TAILQ_INIT(&n->pools[t].waiting);
+    configure(n, c);
+    (void)evtimer_assign(&n->refill, c->loop, pool_on_refill, n);
+    if (start(n, c, e) < 0) {
+        launched_close(&n->jail);
+        return -1;
+    }
+    (void)event_assign(&n->readable, c->loop, n->sock, EV_READ | EV_PERSIST, launcher_on_readable,
+                       n);
+    (void)event_add(&n->readable, NULL);
+    pool_refill_later(n, 0);
+    *ret = &n->jail;
+    return 0;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sandbox-init: pid 1 of a sandbox that bubblewrap made. The walls stand already; what is left is
+ * what bubblewrap does not do (limits, and a pid 1 that nobody can look into), then the same init
+ * as everywhere (init.h).
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launch/bwrap.h"
+#include "launch/runner.h"
+#include "launch/steps.h"
+
+static const struct confine_step steps[] = {
+    {"resource limits",   step_limits           },
+    {"undumpable init",   step_undumpable       },
+    {"no new privileges", step_no_new_privileges},
+};
+
+/* Its words were bwrap's until here. */
+static int close_words(void)
+{
+    cleanup_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    return null < 0 || dup2(null, STDERR_FILENO) < 0 ? -1 : 0;
+}
+
+int main(void)
+{
+    static const int none[LAUNCH_FDS_PREPARE] = {INIT_FD_CTL};
+    const struct init_host host = {.run = runner_exec};
+    struct bwrap_order o;
+    struct confine c = {.msg = &o.msg, .fds = none, .workspace = -1, .host_net = -1, .said = -1};
+
+    if (fd_read_full(BWRAP_FD_ORDER, &o, sizeof o) != (ssize_t)sizeof o) {
+        (void)fprintf(stderr, "sandbox-init is started by sandbox-launcher\n");
+        return EXIT_FAILURE;
+    }
+    (void)close_range(BWRAP_FD_ORDER, ~0u, 0);
+    for (int fd = INIT_FD_CTL; fd <= INIT_FD_END; fd++)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    if (close_words() < 0)
+        return EXIT_FAILURE;
+    steps_run(steps, ARRAY_LEN(steps), ARRAY_LEN(steps), &c);
+    init_run(&(struct init){
+        .host = &host,
+        .ctl = INIT_FD_CTL,
+        .tree = o.msg.dirs[0] ? INIT_FD_END : -1,
+        .persistent = (o.msg.flags & LAUNCH_PERSISTENT) != 0,
+        .cpus = &o.cpus,
+        .memory_max = o.msg.flags & LAUNCH_WATCH_MEMORY ? o.msg.memory_max : 0,
+    });
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/steps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+enum {
+    DUP_BASE = 64,   /* above every number we assign */
+    OOM_SCORE = 500, /* inside dies before outside */
+    STACK_MAX = 8 << 20,
+    LOCKED_MAX = 64 << 10,
+    SIGNALS_MAX = 4096,
+};
+
+/* Numbers first, because later steps open and close things. Two moves: a source may sit on
+ * another's target. Standard streams become /dev/null until a program gets its own. */
+int step_descriptors(const struct confine *c)
+{
+    const int trees[] = {c->workspace, c->dependencies};
+    int moved[LAUNCH_FDS_PREPARE], mounts[ARRAY_LEN(trees)], null;
+    int said = c->said < 0 ? -1 : fcntl(c->said, F_DUPFD_CLOEXEC, DUP_BASE);
+
+    for (size_t i = 0; i < LAUNCH_FDS_PREPARE; i++)
+        moved[i] = fcntl(c->fds[i], F_DUPFD_CLOEXEC, DUP_BASE);
+    for (size_t i = 0; i < ARRAY_LEN(trees); i++)
+        mounts[i] = trees[i] < 0 ? -1 : fcntl(trees[i], F_DUPFD_CLOEXEC, DUP_BASE);
+    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return -errno;
+    for (int i = 0; i < 3; i++)
+        if (dup2(i == STDERR_FILENO && said >= 0 ? said : null, i) < 0)
+            return -errno;
+    for (int i = 0; i < LAUNCH_FDS_PREPARE; i++)
+        if (moved[i] < 0 || dup3(moved[i], INIT_FD_CTL + i, O_CLOEXEC) < 0)
+            return -errno;
+    for (int i = 0; i < (int)ARRAY_LEN(trees); i++)
+        if (trees[i] < 0)
+            (void)close(INIT_FD_END + i);
+        else if (mounts[i] < 0 || dup3(mounts[i], INIT_FD_END + i, O_CLOEXEC) < 0)
+            return -errno;
+    return close_range(INIT_FD_LAST, ~0u, 0) < 0 ? -errno : 0;
+}
+
+int step_session(const struct confine *c)
+{
+    (void)c;
+    (void)umask(022);
+    return setsid() < 0 ? -errno : 0;
+}
+
+int step_oom_score(const struct confine *c)
+{
+    cleanup_close int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    char text[8];
+    int n = snprintf(text, sizeof text, "%d", OOM_SCORE);
+
+    (void)c;
+    return fd < 0 || write(fd, text, (size_t)n) < 0 ? -errno : 0;
+}
+
+int limits_set(const struct confine *c, bool processes)
+{
+    /* Counted in the new user namespace, where init is one. A control group counts better and is
+     * to be met first, because it also tells that it refused. */
+    const rlim_t slack = c->msg->flags & LAUNCH_WATCH_MEMORY ? 0 : 16;
+    const struct {
+        __rlimit_resource_t what;
+        rlim_t limit;
+    } rows[] = {
+        {RLIMIT_CORE,       0                           },
+        {RLIMIT_MEMLOCK,    LOCKED_MAX                  },
+        {RLIMIT_STACK,      STACK_MAX                   },
+        {RLIMIT_SIGPENDING, SIGNALS_MAX                 },
+        {RLIMIT_MSGQUEUE,   LOCKED_MAX                  },
+        {RLIMIT_NICE,       0                           },
+        {RLIMIT_RTPRIO,     0                           },
+        {RLIMIT_NPROC,      c->msg->pids_max + 1 + slack},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows) - !processes; i++) {
+        struct rlimit now, l = {rows[i].limit, rows[i].limit};
+
+        if (getrlimit(rows[i].what, &now) == 0 && now.rlim_max < l.rlim_max)
+            l.rlim_cur = l.rlim_max = now.rlim_max;
+        if (setrlimit(rows[i].what, &l) < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+int step_limits(const struct confine *c)
+{
+    return limits_set(c, true);
+}
+
+/* Init shares its user with the tenant: it must not be readable or traceable. */
+int step_undumpable(const struct confine *c)
+{
+    (void)c;
+    return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+int step_no_new_privileges(const struct confine *c)
+{
+    (void)c;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+__attribute__((noreturn)) static void report(const char *step, int r, int ctl)
+{
+    char bytes[sizeof(struct init_msg) + 128];
+    struct init_msg m = {.verb = INIT_FAILED, .arg = -r};
+
+    m.name_n =
+        (uint32_t)snprintf(bytes + sizeof m, sizeof bytes - sizeof m, "%s: %s", step, strerror(-r));
+    memcpy(bytes, &m, sizeof m);
+    (void)!fd_send(ctl, bytes, sizeof m + m.name_n, NULL, 0);
+    _exit(1);
+}
+
+void steps_run(const struct confine_step *steps, size_t n, size_t moved, const struct confine *c)
+{
+    for (size_t i = 0; i < n; i++) {
+        int r = steps[i].run(c);
+
+        if (r < 0)
+            report(steps[i].name, r, i > moved ? INIT_FD_CTL : c->fds[0]);
+    }
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps that every way into a sandbox takes, whoever makes it: the native jail after its
+ * namespaces (confine.h), the plain one after nothing (plain.h), and sandbox-init inside
+ * bubblewrap's. A list of steps is run in order; one that fails is reported by name on the control
+ * socket, and the sandbox is no more.
+ */
+#pragma once
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "launch/wire.h"
+
+/* Where the daemon's five descriptors end up in pid 1; everything else is closed. */
+enum {
+    INIT_FD_CTL = 3,
+    INIT_FD_JOB,
+    INIT_FD_IN,
+    INIT_FD_OUT,
+    INIT_FD_ERR,
+    INIT_FD_END,
+    INIT_FD_DEPENDENCIES,
+    INIT_FD_LAST,
+};
+
+struct confine {
+    bool rootless;
+    uid_t uid;                    /* on the host (root), or 0 in the launcher's user namespace */
+    gid_t gid;                    /* the same for the group */
+    const struct launch_msg *msg; /* limits */
+    const int *fds;               /* ctl, job, in, out, err */
+    int workspace;                /* a detached mount or a directory, or -1 */
+    int dependencies;             /* a detached mount, or -1 */
+    int host_net;                 /* a network namespace to enter instead of ours, or -1 */
+    const struct sock_fprog *filter;
+    int said;         /* to become standard error of whoever is executed next, or -1 */
+    const char *room; /* directory of a plain sandbox */
+};
+
+struct confine_step {
+    const char *name;
+    int (*run)(const struct confine *c); /* 0 or -errno */
+};
+
+/* Reports and exits on failure. `moved` is the index of the step that moves the descriptors: until
+ * it has run, the control socket is where it was. */
+void steps_run(const struct confine_step *steps, size_t n, size_t moved, const struct confine *c);
+
+/* ---- the steps ---- */
+
+int step_descriptors(const struct confine *c); /* the detached mount goes to INIT_FD_END */
+int step_session(const struct confine *c);
+int step_oom_score(const struct confine *c);
+int step_limits(const struct confine *c); /* of init, and so of everybody */
+/* The same; processes: their number as well, which counts by user. */
+int limits_set(const struct confine *c, bool processes);
+int step_undumpable(const struct confine *c);
+int step_no_new_privileges(const struct confine *c);
