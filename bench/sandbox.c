@@ -221,8 +221,7 @@ int main(int argc, char **argv)
     struct log log = {.fd = 2, .level = LOG_ERROR};
     struct sample warm, measured;
     struct jail_option jails[JAILS_MAX] = {0};
-    struct jail_conf conf = {
-        .config = &config, .log = &log, .user = geteuid(), .group = getegid()};
+    struct jail_conf conf = {.config = &config, .log = &log, .user = geteuid(), .group = getegid()};
     size_t first;
     struct err e;
     char *no_flags[] = {argv[0], NULL};

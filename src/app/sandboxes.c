@@ -4,6 +4,7 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -95,9 +96,14 @@ unsigned persistent_writable(const struct persistent *p)
     return crew_writable(p->crew);
 }
 
-const char *sandboxes_directory(const struct persistent *p)
+const char *persistent_cwd(const struct persistent *p)
 {
     return p->jail->traits & JAIL_FS ? "/workspace" : p->all->cwd;
+}
+
+const char *persistent_home(const struct persistent *p)
+{
+    return p->jail->traits & JAIL_FS ? "/workspace" : p->all->home;
 }
 
 /* First everything inside must be dead and everybody outside have noticed. */
@@ -364,12 +370,14 @@ int sandboxes_find(struct sandboxes *s, const char *id, struct persistent **ret,
 int sandboxes_open(struct app *a, struct sandboxes **ret, struct err *e)
 {
     struct sandboxes *s = calloc(1, sizeof *s);
+    const char *home = getenv("HOME");
 
     if (!s)
         return err_set(e, ERR_HOST, "no memory");
     s->app = a;
     if (!getcwd(s->cwd, sizeof s->cwd))
         (void)snprintf(s->cwd, sizeof s->cwd, "/");
+    (void)snprintf(s->home, sizeof s->home, "%s", home && home[0] == '/' ? home : s->cwd);
     TAILQ_INIT(&s->list);
     TAILQ_INIT(&s->ending);
     *ret = s;

@@ -82,8 +82,9 @@ struct sandboxes {
     struct app *app; /* borrowed */
     struct persistent_list list, ending;
     size_t n;
-    struct persistent *standard;  /* the default one; NULL: not made yet */
-    char cwd[SANDBOXES_PATH_MAX]; /* of the daemon */
+    struct persistent *standard;   /* the default one; NULL: not made yet */
+    char cwd[SANDBOXES_PATH_MAX];  /* of the daemon, */
+    char home[SANDBOXES_PATH_MAX]; /* and its user's */
 };
 
 must_check int sandboxes_open(struct app *a, struct sandboxes **ret, struct err *e);
@@ -115,9 +116,10 @@ void persistent_usage(const struct persistent *p, struct usage *ret);
 /* Which system directories can be changed inside: bit 0 /usr, 1 /usr/local, 2 /etc. */
 unsigned persistent_writable(const struct persistent *p);
 
-/* Where commands and relative paths begin, and HOME: /workspace, or where the daemon was started if
- * the sandbox's files are the host's. */
-const char *sandboxes_directory(const struct persistent *p);
+/* Where commands and relative paths begin, and HOME: /workspace, or the daemon's own if the
+ * sandbox's files are the host's. */
+const char *persistent_cwd(const struct persistent *p);
+const char *persistent_home(const struct persistent *p);
 
 void activity_begin(struct persistent *p, struct activity *a, void (*drop)(struct activity *a));
 void activity_end(

@@ -72,13 +72,13 @@ static int env_put_var(struct environment *v, struct bytes name, struct bytes va
 }
 
 /* As given, so that a link stays part of the name. */
-static int env_put_pwd(struct environment *v, const char *home, struct bytes cwd)
+static int env_put_pwd(struct environment *v, const char *base, struct bytes cwd)
 {
     size_t at = v->text.n;
 
     (void)buf_puts(&v->text, "PWD=");
     if (cwd.n == 0 || cwd.p[0] != '/')
-        (void)buf_printf(&v->text, "%s%s", home, cwd.n == 0 ? "" : "/");
+        (void)buf_printf(&v->text, "%s%s", base, cwd.n == 0 ? "" : "/");
     (void)buf_put(&v->text, cwd.p, cwd.n);
     (void)buf_putc(&v->text, '\0');
     return v->text.failed ? -1 : env_put(v, v->text.p + at);
@@ -86,8 +86,8 @@ static int env_put_pwd(struct environment *v, const char *home, struct bytes cwd
 
 static int env_make(struct environment *v, const struct persistent *p, const struct shell_order *o)
 {
-    const char *home = sandboxes_directory(p);
-    size_t bytes = o->cwd.n + 2 * strlen(home) + ENV_SLACK;
+    const char *home = persistent_home(p), *cwd = persistent_cwd(p);
+    size_t bytes = o->cwd.n + strlen(cwd) + strlen(home) + ENV_SLACK;
     int r = 0;
 
     for (size_t i = 0; i < o->env_n; i++)
@@ -102,7 +102,7 @@ static int env_make(struct environment *v, const struct persistent *p, const str
     if (r == 0)
         r = env_put_var(v, (struct bytes){"HOME", 4}, (struct bytes){home, strlen(home)});
     if (r == 0)
-        r = env_put_pwd(v, home, o->cwd);
+        r = env_put_pwd(v, cwd, o->cwd);
     for (size_t i = 0; i < p->env_n && r == 0; i++)
         r = env_put(v, p->env[i]);
     for (size_t i = 0; i < o->env_n && r == 0; i++)
@@ -190,7 +190,7 @@ static int start(struct shell *s, struct persistent *p, const struct shell_order
     const char *const argv[ARGV_ITEMS] = {"/bin/sh", "sh", "-c", o->cmd.n ? o->cmd.p : "", NULL};
     const struct command_events events = {on_started, on_failed, on_output, on_exited, on_done, s};
     struct plan plan = {.argv = argv,
-                        .cwd = o->cwd.n ? o->cwd.p : sandboxes_directory(p),
+                        .cwd = o->cwd.n ? o->cwd.p : persistent_cwd(p),
                         .input = o->input,
                         .limits = p->limits};
 

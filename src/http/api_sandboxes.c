@@ -110,7 +110,7 @@ static void write_one(struct jw *w, const struct persistent *p)
     jw_kv_string(w, "isolation", p->jail->ops->name);
     jw_key(w, "network");
     jw_object(w);
-    jw_kv_string(w, "mode", p->host_network ? "host" : "none");
+    jw_kv_string(w, "mode", p->host_network || !(p->jail->traits & JAIL_NET) ? "host" : "none");
     jw_object_end(w);
     write_env(w, p);
     write_port(w, p);

@@ -55,5 +55,5 @@ int jail_bwrap_open(const struct jail_conf *c, struct jail **ret, struct err *e)
         return err_set(e, ERR_HOST, "%s is not there: install bubblewrap 0.8 or newer", program);
     if (find_version(version, e) < 0)
         return -1;
-    return launched_open(&(struct launched_kind){&ops, version}, c, ret, e);
+    return launched_open(&(struct launched_kind){&ops, version, true}, c, ret, e);
 }

@@ -28,8 +28,18 @@ static int step_user(const struct confine *c)
     return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
+/* Under a number: the mounts of a persistent sandbox hide where it is. */
+static int step_program(const struct confine *c)
+{
+    cleanup_close int fd = open("/opt/sandbox-executor/bin/sandbox-init", O_RDONLY | O_CLOEXEC);
+
+    (void)c;
+    return fd < 0 || dup2(fd, BWRAP_FD_PROGRAM) < 0 ? -errno : 0;
+}
+
 static const struct confine_step steps[] = {
     {"descriptors",         step_descriptors},
+    {"sandbox-init",        step_program    },
     {"private mounts",      confine_mounts  },
     {"out-of-memory score", step_oom_score  },
     {"user",                step_user       },
@@ -111,7 +121,8 @@ static const char *const always[] = {
     "/workspace",
 };
 
-static const char *const program[] = {"--", "/opt/sandbox-executor/bin/sandbox-init", NULL};
+static const char *const program[] = {"--", "/proc/self/fd/11", NULL};
+_Static_assert(BWRAP_FD_PROGRAM == 11, "the number in its name");
 
 __attribute__((noreturn)) static void exec_bwrap(const struct launch_msg *m)
 {
@@ -160,7 +171,8 @@ __attribute__((noreturn)) static void bwrap_become(struct keeper *k, const struc
         .uid = keeper_uid(k, m),
         .msg = m,
         .fds = fds,
-        .workspace = fds_n > LAUNCH_FDS_PREPARE ? fds[LAUNCH_FDS_PREPARE] : -1,
+        .workspace = keeper_workspace(m, fds, fds_n),
+        .dependencies = keeper_dependencies(m, fds, fds_n),
         .host_net = -1,
         .said = k->said[1],
     };

@@ -17,11 +17,12 @@
 #pragma once
 
 #include "launch/keeper.h"
+#include "launch/steps.h"
 
 #define BWRAP_PATH "/usr/bin/bwrap"
 
 /* What sandbox-init finds open besides the usual descriptors: a struct bwrap_order to read. */
-enum { BWRAP_FD_ORDER = 9, BWRAP_FD_FILTERS };
+enum { BWRAP_FD_ORDER = INIT_FD_LAST, BWRAP_FD_PROGRAM, BWRAP_FD_FILTERS };
 
 struct bwrap_order {
     struct launch_msg msg;

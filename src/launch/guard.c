@@ -71,10 +71,21 @@ static int enter_user_namespace(struct err *e)
 }
 
 /* Without namespaces the guard is the last reaper: whatever is left comes to it and ends. */
+static int prepare_plain(struct launcher *l, struct err *e)
+{
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        return err_sys(e, -errno, "become a reaper");
+    return rooms_make(l->slots.rooms, e);
+}
+
 static int start_once(struct launcher *l, int *ret_status, struct err *e)
 {
     bool rooted = l->slots.kind->rooted;
-    pid_t pid = sys_clone3(rooted ? CLONE_NEWPID | CLONE_NEWNS : 0, NULL);
+    pid_t pid;
+
+    if (!rooted && prepare_plain(l, e) < 0)
+        return -1;
+    pid = sys_clone3(rooted ? CLONE_NEWPID | CLONE_NEWNS : 0, NULL);
 
     if (pid < 0)
         return err_sys(e, -errno, "clone the launcher with a pid and a mount namespace");
@@ -82,8 +93,10 @@ static int start_once(struct launcher *l, int *ret_status, struct err *e)
         launcher_main(l);
     while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
         ;
-    if (!rooted)
+    if (!rooted) {
         keeper_purge();
+        room_remove(l->slots.rooms);
+    }
     return 0;
 }
 
@@ -171,7 +184,6 @@ int main(int argc, char **argv)
 {
     struct launcher *l = parse(argc, argv);
     struct err e = {0};
-    int status;
 
     if (!l || fcntl(DAEMON_FD, F_SETFD, FD_CLOEXEC) < 0) {
         (void)fprintf(stderr, "sandbox-launcher is started by sandbox-executor\n");
@@ -186,13 +198,5 @@ int main(int argc, char **argv)
         refuse_to_start(l, &e);
         return EXIT_FAILURE;
     }
-    if (!l->slots.kind->rooted &&
-        (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || rooms_make(l->slots.rooms, &e) < 0)) {
-        refuse_to_start(l, &e);
-        return EXIT_FAILURE;
-    }
-    status = guard(l);
-    if (l->slots.rooms[0])
-        room_remove(l->slots.rooms);
-    return status;
+    return guard(l);
 }

@@ -34,7 +34,12 @@ int main(void)
     static const int none[LAUNCH_FDS_PREPARE] = {INIT_FD_CTL};
     const struct init_host host = {.run = runner_exec};
     struct bwrap_order o;
-    struct confine c = {.msg = &o.msg, .fds = none, .workspace = -1, .host_net = -1, .said = -1};
+    struct confine c = {.msg = &o.msg,
+                        .fds = none,
+                        .workspace = -1,
+                        .dependencies = -1,
+                        .host_net = -1,
+                        .said = -1};
 
     if (fd_read_full(BWRAP_FD_ORDER, &o, sizeof o) != (ssize_t)sizeof o) {
         (void)fprintf(stderr, "sandbox-init is started by sandbox-launcher\n");
@@ -51,6 +56,7 @@ int main(void)
         .ctl = INIT_FD_CTL,
         .tree = o.msg.dirs[0] ? INIT_FD_END : -1,
         .persistent = (o.msg.flags & LAUNCH_PERSISTENT) != 0,
+        .relay = (o.msg.flags & LAUNCH_RELAY) != 0,
         .cpus = &o.cpus,
         .memory_max = o.msg.flags & LAUNCH_WATCH_MEMORY ? o.msg.memory_max : 0,
     });

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,8 +23,8 @@
 #include "launch/wire.h"
 
 enum {
-    DUP_BASE = 64,   /* above every number we assign */
-    PURGE_US = 2000, /* between two passes over processes that do not want to go */
+    DUP_BASE = 64, /* above every number we assign */
+    PURGE_MS = 2,  /* between two passes over processes that do not want to go */
 };
 
 static int reply(const struct keeper *k, uint32_t verb, struct launch_msg *m, int fd)
@@ -155,7 +156,7 @@ void keeper_purge(void)
         if (pid < 0 && errno == ECHILD)
             return;
         if (pid == 0 && tree_kill(getpid(), NULL, 0) > 0)
-            (void)usleep(PURGE_US);
+            (void)poll(NULL, 0, PURGE_MS);
         else if (pid == 0)
             (void)waitpid(-1, NULL, 0);
     }
@@ -182,6 +183,22 @@ static void stay(struct keeper *k)
     (void)sched_setaffinity(0, sizeof one, &one);
 }
 
+/* Where the kernel kills nobody when the launcher dies, the keeper does: it stops waiting. */
+static void await(struct keeper *k, int pidfd)
+{
+    struct pollfd p[2] = {
+        {.fd = pidfd,   .events = POLLIN},
+        {.fd = k->sock, .events = 0     },
+    };
+
+    if (k->kind->rooted)
+        return;
+    while (poll(p, 2, -1) < 0 && errno == EINTR)
+        ;
+    if (p[1].revents)
+        (void)sys_pidfd_kill(pidfd);
+}
+
 static void make_sandbox(struct keeper *k, struct launch_msg *m, int *fds, size_t fds_n)
 {
     cleanup_close int pidfd = -1;
@@ -199,6 +216,7 @@ static void make_sandbox(struct keeper *k, struct launch_msg *m, int *fds, size_
         return;
     }
     (void)!reply(k, LAUNCH_STARTED, m, pidfd);
+    await(k, pidfd);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (k->kind->renew(k, m, status) < 0) {
@@ -249,8 +267,11 @@ void keeper_run(struct keeper *k)
         size_t n = ARRAY_LEN(fds);
         ssize_t got = fd_recv(k->sock, &m, sizeof m, fds, &n);
 
-        if (got != sizeof m || n != fds_wanted(&m))
+        if (got != sizeof m || n != fds_wanted(&m)) {
+            if (!k->kind->rooted)
+                (void)rmdir(k->rooms); /* the last one does, should the guard be gone as well */
             _exit(got != 0);
+        }
         make_sandbox(k, &m, fds, n);
     }
 }

@@ -39,8 +39,11 @@ void kept_enter(struct kept *k)
     cleanup_close int dir = k->path[0] ? open(k->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     struct stat st;
 
-    if (dir >= 0 && fstat(dir, &st) == 0 && st.st_dev == k->dev && st.st_ino == k->ino)
-        k->dir = take_fd(&dir);
+    if (dir < 0 || fstat(dir, &st) < 0 || st.st_dev != k->dev || st.st_ino != k->ino)
+        return;
+    if (k->plain && st.st_uid == geteuid() && st.st_uid != k->user)
+        (void)!fchmod(dir, (st.st_mode & 07777) | 0011); /* there is no mount to lead past it */
+    k->dir = take_fd(&dir);
 }
 
 /* ---- users ---- */

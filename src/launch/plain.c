@@ -122,8 +122,7 @@ enum { STEP_DESCRIPTORS = 0 };
 static int plain_enter(struct keeper *k, struct err *e)
 {
     (void)k;
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ||
-        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         return err_sys(e, -errno, "become a reaper");
     return 0;
 }
@@ -132,7 +131,7 @@ __attribute__((noreturn)) static void plain_become(struct keeper *k, const struc
                                                    const int *fds, size_t fds_n)
 {
     bool persistent = (m->flags & LAUNCH_PERSISTENT) != 0;
-    bool keeps = persistent || fds_n > LAUNCH_FDS_PREPARE;
+    bool keeps = persistent || m->workspace[0];
     uid_t uid = keeps ? k->user : k->uid_first + k->made % UIDS_PER_SLOT;
     char room[ROOM_PATH_MAX];
     struct confine c = {
@@ -143,7 +142,8 @@ __attribute__((noreturn)) static void plain_become(struct keeper *k, const struc
                            : (gid_t)uid,
         .msg = m,
         .fds = fds,
-        .workspace = fds_n > LAUNCH_FDS_PREPARE ? fds[LAUNCH_FDS_PREPARE] : -1,
+        .workspace = keeper_workspace(m, fds, fds_n),
+        .dependencies = -1,
         .host_net = -1,
         .said = -1,
         .room = room,

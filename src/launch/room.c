@@ -167,14 +167,31 @@ static char *map_variable(const char *room, char *pair)
     }
 }
 
-/* argv[0] is a program of the host unless a plan brought it. */
+/* One of ours is beside the one that runs here. */
+static char *map_program(const char *room, char *path)
+{
+    static const char inside[] = "/opt/sandbox-executor/bin/";
+    struct buf out = BUF_INIT(VALUE_MAX);
+    char own[4096];
+    ssize_t n;
+
+    if (strncmp(path, inside, sizeof inside - 1) != 0)
+        return map_argument(room, path);
+    n = readlink("/proc/self/exe", own, sizeof own - 1);
+    own[n > 0 ? n : 0] = '\0';
+    n = strrchr(own, '/') ? strrchr(own, '/') - own + 1 : 0;
+    (void)buf_put(&out, own, (size_t)n);
+    (void)buf_puts(&out, path + sizeof inside - 1);
+    return finish(&out);
+}
+
 int room_map(const char *room, struct job *j)
 {
     j->cwd = room_path(room, (char *)(uintptr_t)j->cwd);
     if (!j->cwd)
         return -ENOMEM;
     for (char **p = j->argv; *p; p++) {
-        *p = map_argument(room, *p);
+        *p = p == j->argv ? map_program(room, *p) : map_argument(room, *p);
         if (!*p)
             return -ENOMEM;
     }

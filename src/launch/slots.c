@@ -2,6 +2,7 @@
 #include "launch/slots.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 #include "launch/keeper.h"
 #include "launch/tree.h"
 
-enum { PURGES_MAX = 100, PURGE_US = 2000 };
+enum { PURGES_MAX = 100, PURGE_MS = 2 };
 
 size_t slots_idle(const struct slots *all, enum plan_template t)
 {
@@ -41,7 +42,7 @@ void slots_purge(const struct slots *all)
         if (all->slot[i].open && all->slot[i].pid > 0)
             keepers[n++] = all->slot[i].pid;
     for (int pass = 0; pass < PURGES_MAX && tree_kill(getpid(), keepers, n) > 0; pass++)
-        (void)usleep(PURGE_US);
+        (void)poll(NULL, 0, PURGE_MS);
 }
 
 /* A group can go only after its last process did. What refuses now is tried again, and at the very

@@ -22,6 +22,7 @@ import time
 DEADLINE = 30.0  # seconds; reached only by a failure
 ROOT = os.geteuid() == 0
 BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or pathlib.Path(__file__).parents[2] / "build").resolve()
+JAIL = os.environ.get("SBX_ISOLATION") or "native"  # the jail of every daemon that does not ask for another
 CANARY = "canary-" + secrets.token_hex(16)  # in the daemon's environment; must never be seen inside
 SANITIZER_MARKS = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "UndefinedBehaviorSanitizer")
 
@@ -284,6 +285,10 @@ class Daemon:
             "SANDBOX_AUTH_MODE": "static", "SANDBOX_SECRET": secrets.token_urlsafe(24),
             "DAEMON_CANARY": CANARY,
         }
+        if JAIL != "native":
+            base["ISOLATION"] = JAIL
+        if JAIL == "subprocess":
+            base["RUN_AS"] = "root"  # its persistent sandboxes are the host, for whoever the daemon is
         if not ROOT:
             base["ISOLATION_LEVEL"] = "basic"
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):

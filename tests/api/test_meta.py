@@ -24,7 +24,7 @@ def test_health_has_the_promised_members(daemon):
     body = response.json()
     assert body["status"] == "ok"
     assert body["version"] == daemon.request("GET", "/").json()["version"]
-    assert body["isolation"] == "native"
+    assert body["isolation"] == harness.JAIL
     assert body["platform"].lower().startswith("linux")
     assert body["uptime_seconds"] >= 0
     assert body["active_executions"] >= 0
