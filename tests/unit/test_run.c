@@ -184,6 +184,7 @@ static void the_job_is_what_the_wire_says(void **state)
     struct job_head h;
     ssize_t n;
 
+    s->jail.jail.traits = JAIL_USER; /* a user of its own: its processes can be counted */
     start_with(s, &p);
     n = read(s->jail.peer[0].job, bytes, sizeof bytes);
     assert_true(n > (ssize_t)sizeof h);
