@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "jail/jails.h"
@@ -125,15 +126,23 @@ static void unavailable(struct report *r, const char *name, const char *why)
 static int try_jail(const struct wish *w, const char *name, struct report *r)
 {
     struct config config = *w->test->config;
-    struct jail *j = NULL;
+    const struct jail_conf conf = {.config = &config,
+                                   .loop = w->test->base,
+                                   .log = w->test->log,
+                                   .user = geteuid(),
+                                   .group = getegid()};
+    struct jail_option all[JAILS_MAX] = {0};
+    struct jail *j;
     struct err e = {0};
+    size_t first;
     int held = -1;
 
     (void)snprintf(config.isolation, sizeof config.isolation, "%s", name);
-    if (jails_open(&config, w->test->base, w->test->log, &j, &e) < 0) {
+    if (jails_open(&conf, all, &first, &e) < 0) {
         unavailable(r, name, e.text);
         return -1;
     }
+    j = all[first].jail;
     if (!(j->traits & JAIL_FS)) {
         unavailable(r, name,
                     "it isolates nothing, so the attacks would succeed on this host; "
@@ -143,7 +152,7 @@ static int try_jail(const struct wish *w, const char *name, struct report *r)
         if (held < 0)
             unavailable(r, name, e.text);
     }
-    jails_close(j);
+    jails_close(all);
     return held;
 }
 
