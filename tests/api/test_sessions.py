@@ -678,12 +678,14 @@ def test_idle_sessions_go(session):
 def test_delete_ends_what_runs(daemon, session):
     s = session(PY)
     mark = harness.marker()
-    s2 = session(PY, f"import subprocess\ndef f():\n    subprocess.run(['sleep', '77'], executable='/bin/sleep')\n")
+    s2 = session(PY, f"import subprocess\ndef f():\n    subprocess.run(['{mark}', '77'], executable='/bin/sleep')")
     running = s2.send("f", timeout=50)
     s2.wait_state("busy")
     waiting = s2.send("f")
     harness.wait_until(lambda: s2.look()["queued"] == 1, "one waits")
-    assert s2.delete() == 204 and mark
+    harness.wait_until(lambda: harness.processes_with(mark), "the child runs")
+    assert s2.delete() == 204
+    harness.wait_until(lambda: not harness.processes_with(mark), "the child is dead")
     for connection in (running, waiting):
         result = connection.receive().json()
         assert result["status"] == "terminated" and result["exitCode"] == 143, result
@@ -700,8 +702,7 @@ def test_nothing_of_a_session_is_left(make_daemon):
         s = Session(daemon, PY)
         s.value("add")
         assert s.delete() == 204
-        if i == 0:
-            time.sleep(0)  # the first one may have warmed something
+        if i == 0:  # the first one may have warmed something
             before = len(harness.open_files(daemon.pid))
     harness.wait_until(lambda: len(harness.open_files(daemon.pid)) <= before + 4, "descriptors are back")
 
