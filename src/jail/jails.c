@@ -15,6 +15,7 @@ static const struct adapter {
     {"native",     jail_native_open,     false},
     {"bwrap",      jail_bwrap_open,      false},
     {"subprocess", jail_subprocess_open, true },
+    {"seatbelt",   jail_seatbelt_open,   true },
 };
 _Static_assert(ARRAY_LEN(adapters) <= JAILS_MAX, "room for all");
 

@@ -141,7 +141,8 @@ static void raise_files(void)
 
 static bool find_kind(const char *name, const struct keeper_kind **ret)
 {
-    static const struct keeper_kind *const kinds[] = {&keeper_native, &keeper_bwrap, &keeper_plain};
+    static const struct keeper_kind *const kinds[] = {&keeper_native, &keeper_bwrap, &keeper_plain,
+                                                      &keeper_seatbelt};
 
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         if (strcmp(kinds[i]->name, name) == 0) {

@@ -17,8 +17,11 @@
 #include "core/port_jail.h"
 #include "launch/room.h"
 #include "launch/runner.h"
+#include "launch/seatbelt.h"
 #include "launch/steps.h"
 #include "launch/sys.h"
+
+enum { SEATBELT_REAL_MAX = 4096 }; /* what realpath() needs */
 
 int rooms_make(char out[ROOMS_MAX], struct err *e)
 {
@@ -117,6 +120,36 @@ static const struct confine_step steps[] = {
 };
 enum { STEP_DESCRIPTORS = 0 };
 
+/* ---- macOS ---- */
+
+/* For struct init_host, like runner_exec(). The profile speaks of what the paths really are. */
+__attribute__((noreturn)) static void seatbelt_exec(void *user)
+{
+    const char *room = user, *what;
+    char workspace[SEATBELT_REAL_MAX], top[SEATBELT_REAL_MAX], link[ROOM_PATH_MAX + 16];
+    struct seatbelt s = {.room = top, .workspace = workspace};
+    struct buf profile = BUF_INIT(SEATBELT_PROFILE_MAX);
+    struct job j;
+    struct err e;
+    int r = runner_read(room, &j, &what);
+
+    if (r == -ENODATA)
+        _exit(0); /* never used */
+    if (r < 0)
+        runner_fail(what, r);
+    (void)snprintf(link, sizeof link, "%s/workspace", room);
+    if (!realpath(room, top) || !realpath(link, workspace))
+        runner_fail("room", -errno);
+    if (seatbelt_profile(&s, &profile, &e) < 0)
+        runner_fail("profile", -EINVAL);
+    j.argv = (char **)(uintptr_t)seatbelt_argv(profile.p, j.argv);
+    if (!j.argv)
+        runner_fail("profile", -ENOMEM);
+    if (!(j.head.flags & JOB_CHANNEL) && fcntl(RUNNER_FD, F_SETFD, FD_CLOEXEC) < 0)
+        runner_fail("channel", -errno);
+    runner_fail("exec", runner_become(&j));
+}
+
 /* ---- the kind ---- */
 
 static int plain_enter(struct keeper *k, struct err *e)
@@ -148,7 +181,8 @@ __attribute__((noreturn)) static void plain_become(struct keeper *k, const struc
         .said = -1,
         .room = room,
     };
-    const struct init_host host = {.run = k->host->run, .user = room};
+    const struct init_host host = {
+        .run = k->kind == &keeper_seatbelt ? seatbelt_exec : k->host->run, .user = room};
 
     room_name(k, room);
     steps_run(steps, ARRAY_LEN(steps), STEP_DESCRIPTORS, &c);
@@ -173,6 +207,13 @@ static int plain_renew(struct keeper *k, struct launch_msg *m, int status)
     room_remove(room);
     return 0;
 }
+
+const struct keeper_kind keeper_seatbelt = {
+    .name = "seatbelt",
+    .enter = plain_enter,
+    .become = plain_become,
+    .renew = plain_renew,
+};
 
 const struct keeper_kind keeper_plain = {
     .name = "subprocess",

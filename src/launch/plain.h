@@ -16,6 +16,8 @@
 #include "launch/keeper.h"
 
 extern const struct keeper_kind keeper_plain;
+/* The same with macOS's sandbox around every program (seatbelt.h). */
+extern const struct keeper_kind keeper_seatbelt;
 
 enum { ROOMS_MAX = 64 };
 /* A directory for the rooms of one launcher, which others may pass through but not list. */
