@@ -8,7 +8,7 @@ import tempfile
 import functions
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
-PAUSE_US = "60000"  # between calls: a prepared sandbox is to be met, as with a caller who thinks
+PAUSE_US = "150000"  # between calls: a prepared sandbox is to be met, as with a caller who thinks
 # name -> (what starts without us, the most that a call may take of that, the most in ms)
 BARS = {
     "python": (["/usr/bin/python3", "-c", "import json"], 0.5, None),

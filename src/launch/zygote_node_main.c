@@ -27,7 +27,7 @@ static const char start[] = "{"
                             "process.dlopen(zygote, '/proc/self/fd/5');"
                             "require('fs').closeSync(5);"
                             "const { texts } = zygote.exports, wasm = process.argv.length > 1;"
-                            "if (!wasm) require('v8').setFlagsFromString('--no-lazy');"
+                            "require('v8').setFlagsFromString('--no-lazy');"
                             "zygote._compile(wasm ? texts.host : texts.zygote, 'sandbox:zygote');"
                             "}";
 _Static_assert(ZYGOTE_FD_COMPANION == 5, "as in the text");
