@@ -41,9 +41,8 @@ __attribute__((noreturn)) static void become_launcher(const struct launch_conf *
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)setsid(); /* a terminal's interrupt is the daemon's to handle */
-    if (there < 0 || dup2(there, LAUNCHER_FD) < 0)
+    if (there < 0 || dup2(there, LAUNCHER_FD) < 0 || close_range(LAUNCHER_FD + 1, ~0u, 0) < 0)
         _exit(126);
-    (void)close_range(LAUNCHER_FD + 1, ~0u, 0);
     (void)execve(path, argv, empty);
     _exit(127);
 }

@@ -123,9 +123,12 @@ static int step_capabilities(const struct confine *c)
                                SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
 
     (void)c;
-    for (int cap = 0; cap <= LAST_CAP_GUESS; cap++) /* EINVAL: past the kernel's last */
-        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-            break;
+    for (int cap = 0; cap <= LAST_CAP_GUESS; cap++)
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+            if (errno != EINVAL || cap == 0)
+                return -errno;
+            break; /* past the kernel's last */
+        }
     if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
         return -errno;
     return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;

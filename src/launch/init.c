@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -24,7 +25,7 @@
 #include "launch/watch.h"
 #include "launch/wire.h"
 
-enum { RELAY_BACKLOG = 64 };
+enum { RELAY_BACKLOG = 64, FAILURE_MAX = 128 };
 
 struct state {
     const struct init *conf;
@@ -41,6 +42,17 @@ static void tell(const struct state *s, const struct init_msg *m)
         _exit(0); /* nobody is left to report to */
 }
 
+static void tell_failure(const struct state *s, const char *what, int error)
+{
+    char bytes[sizeof(struct init_msg) + FAILURE_MAX];
+    struct init_msg m = {.verb = INIT_FAILED, .arg = error};
+
+    m.name_n = (uint32_t)snprintf(bytes + sizeof m, FAILURE_MAX, "%s: %s", what, strerror(error));
+    memcpy(bytes, &m, sizeof m);
+    if (fd_send(s->ctl, bytes, sizeof m + m.name_n, NULL, 0) < 0)
+        _exit(0);
+}
+
 /* ---- starting ---- */
 
 /* Ignored signals stay ignored across exec, and the guard ignores some. */
@@ -55,22 +67,44 @@ static void reset_signals(void)
         (void)signal(changed[i], SIG_DFL);
 }
 
-/* In the new process. fds: job, in, out, err. */
-__attribute__((noreturn)) static void become_process(const struct state *s,
-                                                     const int fds[INIT_FDS_SPAWN])
+/* In the new process; fds: job, in, out, err. Whatever else is open in init it must not get. */
+static int take_places(const int fds[INIT_FDS_SPAWN])
 {
     static const int target[INIT_FDS_SPAWN] = {3, 0, 1, 2};
     int moved[INIT_FDS_SPAWN];
 
-    (void)setsid();
+    for (size_t i = 0; i < INIT_FDS_SPAWN; i++) {
+        moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 64); /* a source may sit on another's target */
+        if (moved[i] < 0)
+            return -errno;
+    }
+    for (size_t i = 0; i < INIT_FDS_SPAWN; i++)
+        if (dup2(moved[i], target[i]) < 0)
+            return -errno;
+    return close_range(4, ~0u, 0) < 0 ? -errno : 0;
+}
+
+/* What cannot be told through the places it could not take is told through the first of each. */
+__attribute__((noreturn)) static void fail_process(const int fds[INIT_FDS_SPAWN], const char *what,
+                                                   int r)
+{
+    (void)dprintf(fds[INIT_FDS_SPAWN - 1], "%s: %s\n", what, strerror(-r));
+    _exit(126);
+}
+
+/* In the new process. fds: job, in, out, err. */
+__attribute__((noreturn)) static void become_process(const struct state *s,
+                                                     const int fds[INIT_FDS_SPAWN])
+{
+    int r = setsid() < 0 ? -errno : 0;
+
+    if (r < 0)
+        fail_process(fds, "session", r);
     (void)sched_setaffinity(0, sizeof *s->conf->cpus, s->conf->cpus);
     reset_signals();
-    for (size_t i = 0; i < INIT_FDS_SPAWN; i++)
-        moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 64); /* a source may sit on another's target */
-    for (size_t i = 0; i < INIT_FDS_SPAWN; i++)
-        if (moved[i] < 0 || dup2(moved[i], target[i]) < 0)
-            _exit(127);
-    (void)close_range(4, ~0u, 0);
+    r = take_places(fds);
+    if (r < 0)
+        fail_process(fds, "standard streams", r);
     /* Its own memory is the tenant's to inspect; only init's is not. */
     (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     s->conf->host->run(s->conf->host->user);
@@ -80,15 +114,15 @@ __attribute__((noreturn)) static void become_process(const struct state *s,
 /* The descriptors are taken. */
 static void spawn(struct state *s, int fds[INIT_FDS_SPAWN])
 {
-    struct init_msg m = {.verb = INIT_FAILED};
+    int error;
 
     s->first = init_fork(s->conf->host);
     if (s->first == 0)
         become_process(s, fds);
-    m.arg = errno;
+    error = errno;
     fd_close_all(fds, INIT_FDS_SPAWN);
     if (s->first < 0)
-        tell(s, &m);
+        tell_failure(s, "start a process", error);
 }
 
 /* ---- ending ---- */
@@ -119,8 +153,8 @@ static void kill_everything(struct state *s, int *first_status)
         int status;
         pid_t pid = waitpid(-1, &status, WNOHANG);
 
-        if (pid < 0)
-            return; /* ECHILD: orphans come to us, so nothing else is there */
+        if (pid < 0 && errno == ECHILD)
+            return; /* orphans come to us, so nothing else is there */
         if (pid == 0)
             pid = kill_and_wait(s, &status);
         if (pid > 0 && pid == s->first && first_status)
@@ -201,8 +235,8 @@ static void on_signal(struct state *s)
         if (si.ssi_signo == INIT_SIGNAL_DONE && si.ssi_code == SI_QUEUE &&
             (pid_t)si.ssi_pid == s->first)
             said_done(s, si.ssi_int);
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        if (pid == s->first)
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0 || (pid < 0 && errno == EINTR))
+        if (pid > 0 && pid == s->first)
             ended(s, status);
 }
 
@@ -304,6 +338,10 @@ void init_run(const struct init *conf)
     (void)sigaddset(&mask, INIT_SIGNAL_DONE); /* blocked: else pid 1 would never get it */
     (void)sigprocmask(SIG_SETMASK, &mask, NULL);
     s.signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (s.signals < 0) { /* the end of the program would never be seen */
+        tell_failure(&s, "signals of init", errno);
+        _exit(1);
+    }
     s.workspace =
         conf->tree >= 0 ? conf->tree : open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (conf->relay)

@@ -27,6 +27,7 @@ enum {
     PURGE_MS = 2,  /* between two passes over processes that do not want to go */
 };
 
+/* Who cannot tell ends: the launcher sees that, too, and takes the slot for lost. */
 static int reply(const struct keeper *k, uint32_t verb, struct launch_msg *m, int fd)
 {
     m->verb = verb;
@@ -212,10 +213,12 @@ static void make_sandbox(struct keeper *k, struct launch_msg *m, int *fds, size_
     fd_close_all(fds, fds_n);
     if (pid < 0) {
         (void)err_sys(&m->err, -errno, "clone a sandbox");
-        (void)!reply(k, LAUNCH_FAILED, m, -1);
+        if (reply(k, LAUNCH_FAILED, m, -1) < 0)
+            _exit(1);
         return;
     }
-    (void)!reply(k, LAUNCH_STARTED, m, pidfd);
+    if (reply(k, LAUNCH_STARTED, m, pidfd) < 0)
+        (void)sys_pidfd_kill(pidfd); /* nobody could kill it later */
     await(k, pidfd);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -225,22 +228,32 @@ static void make_sandbox(struct keeper *k, struct launch_msg *m, int *fds, size_
         _exit(1);
     }
     m->status = status;
-    (void)!reply(k, LAUNCH_DEAD, m, -1);
+    if (reply(k, LAUNCH_DEAD, m, -1) < 0)
+        _exit(1);
 }
 
-/* Closes whatever else was inherited. Two moves, because a source may sit on another's target. */
-static void keep_only(struct keeper *k)
+/* Closes whatever else was inherited. Two moves, because a source may sit on another's target. One
+ * that is lost on the way would be a group that is not entered. */
+static int keep_only(struct keeper *k)
 {
     int *mine[] = {&k->sock, &k->mntns, &k->procs[0], &k->procs[1], &k->procs[2], &k->procs[3]};
     int at = 3;
 
     for (size_t i = 0; i < ARRAY_LEN(mine); i++)
-        if (*mine[i] >= 0)
-            *mine[i] = fcntl(*mine[i], F_DUPFD_CLOEXEC, DUP_BASE);
+        if (*mine[i] >= 0) {
+            int moved = fcntl(*mine[i], F_DUPFD_CLOEXEC, DUP_BASE);
+
+            if (moved < 0)
+                return -errno;
+            *mine[i] = moved;
+        }
     for (size_t i = 0; i < ARRAY_LEN(mine); i++)
-        if (*mine[i] >= 0)
-            *mine[i] = dup3(*mine[i], at++, O_CLOEXEC);
-    (void)close_range((unsigned)at, ~0u, 0);
+        if (*mine[i] >= 0) {
+            if (dup3(*mine[i], at, O_CLOEXEC) < 0)
+                return -errno;
+            *mine[i] = at++;
+        }
+    return close_range((unsigned)at, ~0u, 0) < 0 ? -errno : 0;
 }
 
 /* The five, and a detached mount for each directory that is named. */
@@ -252,13 +265,16 @@ static size_t fds_wanted(const struct launch_msg *m)
 void keeper_run(struct keeper *k)
 {
     struct launch_msg m = {.slot = k->slot};
+    int r;
 
     (void)prctl(PR_SET_NAME, "sandbox-keeper");
-    keep_only(k);
+    r = keep_only(k);
+    if (r < 0)
+        (void)err_sys(&m.err, r, "descriptors of slot %u", k->slot);
     k->host_net = k->said[0] = k->said[1] = -1;
     k->made = 0;
     stay(k);
-    if (enter(k, &m.err) < 0) {
+    if (r < 0 || enter(k, &m.err) < 0) {
         (void)!reply(k, LAUNCH_FAILED, &m, -1);
         _exit(1);
     }

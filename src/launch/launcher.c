@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -24,18 +25,42 @@ enum {
     SPARE_MIN = 1,  /* idle slots of a template kept ready once it is used */
     SPARE_MAX = 16, /* more idle ones than that are closed */
     GRAVE_MS = 50,  /* between attempts to remove groups of closed slots */
+    PAUSE_MS = 2,   /* before what the kernel had no memory for is tried again */
+    TRIES_MAX = 100,
 };
 
-static int say(struct launcher *l, const struct launch_msg *m, const int *fds, size_t n)
+/* The kernel is short of something. That passes; our end would be that of all sandboxes. */
+static bool passes(int r)
 {
-    return fd_send(l->daemon, m, sizeof *m, fds, n);
+    return r == -ENOMEM || r == -ENOBUFS || r == -EAGAIN || r == -EINTR;
+}
+
+static void pause_a_little(void)
+{
+    const struct timespec t = {.tv_nsec = PAUSE_MS * 1000000};
+
+    (void)nanosleep(&t, NULL);
+}
+
+/* Every answer is awaited. One that cannot be given ends us, and the next launcher's HELLO tells
+ * the daemon that all is lost. */
+static void say(struct launcher *l, const struct launch_msg *m, const int *fds, size_t n)
+{
+    int r = fd_send(l->daemon, m, sizeof *m, fds, n);
+
+    for (int tries = 1; passes(r) && tries < TRIES_MAX; tries++) {
+        pause_a_little();
+        r = fd_send(l->daemon, m, sizeof *m, fds, n);
+    }
+    if (r < 0)
+        exit(r == -EPIPE ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 static void refuse(struct launcher *l, struct launch_msg *m, const struct err *e)
 {
     m->verb = LAUNCH_FAILED;
     m->err = *e;
-    (void)!say(l, m, NULL, 0);
+    say(l, m, NULL, 0);
 }
 
 /* ---- verbs ---- */
@@ -135,8 +160,7 @@ static void on_started(struct launcher *l, struct slot *s, struct launch_msg *m,
     s->pidfd = pidfd;
     s->oom_before = oom_kills(s);
     m->flags = l->slots.cgroups.version == 2 ? LAUNCH_CGROUP2 : 0;
-    (void)!say(l, m, s->cgroup.usage,
-               s->told || !l->slots.cgroups.version ? 0 : LAUNCH_FDS_STARTED);
+    say(l, m, s->cgroup.usage, s->told || !l->slots.cgroups.version ? 0 : LAUNCH_FDS_STARTED);
     s->told = true;
 }
 
@@ -168,7 +192,7 @@ static void on_dead(struct launcher *l, struct slot *s, struct launch_msg *m)
     fd_close_all(&s->pidfd, 1);
     s->busy = false;
     m->flags = retire ? LAUNCH_RETIRED : 0;
-    (void)!say(l, m, NULL, 0);
+    say(l, m, NULL, 0);
     if (retire)
         slot_close(&l->slots, s);
     serve_pending(l);
@@ -195,7 +219,9 @@ static void on_keeper(struct launcher *l, struct slot *s)
     struct err e = {0};
     ssize_t got = fd_recv(s->keeper, &m, sizeof m, &fd, &n);
 
-    if (got != sizeof m) {
+    if (passes((int)got)) {
+        pause_a_little();
+    } else if (got != sizeof m) {
         (void)err_set(&e, ERR_HOST, "the keeper of slot %u died", s->index);
         on_keeper_lost(l, s, &e);
     } else if (m.verb == LAUNCH_STARTED && n == 1) {
@@ -216,6 +242,10 @@ static void on_daemon(struct launcher *l)
     struct launch_msg m;
     ssize_t got = fd_recv(l->daemon, &m, sizeof m, fds, &n);
 
+    if (passes((int)got)) {
+        pause_a_little();
+        return;
+    }
     if (got != sizeof m)
         exit(got == 0 ? EXIT_SUCCESS : EXIT_FAILURE); /* the kernel kills our namespace */
     if (m.verb == LAUNCH_PREPARE && n == LAUNCH_FDS_PREPARE) {
@@ -240,8 +270,12 @@ static void loop(struct launcher *l)
         for (size_t i = 0; i < n; i++)
             p[i + 1] = (struct pollfd){.fd = l->slots.slot[i].open ? l->slots.slot[i].keeper : -1,
                                        .events = in};
-        if (poll(p, n + 1, graves ? GRAVE_MS : -1) < 0 && errno != EINTR)
-            exit(EXIT_FAILURE);
+        if (poll(p, n + 1, graves ? GRAVE_MS : -1) < 0) {
+            if (!passes(-errno))
+                exit(EXIT_FAILURE);
+            pause_a_little();
+            continue;
+        }
         while (waitpid(-1, NULL, WNOHANG) > 0) /* keepers, zygotes, orphans */
             ;
         for (size_t i = 0; i < n; i++)
@@ -317,7 +351,8 @@ void launcher_main(struct launcher *l)
                        : l->slots.cgroups.version == 1 ? "cgroup1"
                                                        : l->slots.cgroups.why);
     }
-    if (say(l, &hello, NULL, 0) < 0 || hello.err.kind != ERR_NONE)
+    say(l, &hello, NULL, 0);
+    if (hello.err.kind != ERR_NONE)
         exit(EXIT_SUCCESS); /* the daemon has the reason; trying again would not help */
     loop(l);
     exit(EXIT_FAILURE);

@@ -169,6 +169,8 @@ static int enter_directory(const char *path)
 
     if (chdir(path) == 0)
         return 0;
+    if (errno != ENOENT)
+        return -1;
     copy = strdup(path);
     if (!copy || make_parents(copy) < 0 || mkdir(path, 0755) < 0)
         return -1;

@@ -45,7 +45,13 @@ int64_t scan_entries(int dir)
             memcpy(&len, names + at + offsetof(struct dirent, d_reclen), sizeof len);
             at += len;
         }
-    return count < 0 ? -1 : count;
+    return n < 0 || count < 0 ? -1 : count;
+}
+
+/* Is it there, and we could not read it? A link that leads nowhere, or out, is not a file. */
+static bool is_lost(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO;
 }
 
 /* Opened beneath the root, so that a link counts only if it stays inside. Never blocks: a FIFO
@@ -57,7 +63,11 @@ static void send_file(struct scan *s)
 
     s->out.path[s->n] = '\0';
     fd = fd_open_beneath(s->root, s->out.path, O_RDONLY | O_NONBLOCK, 0, FD_LINKS_INSIDE);
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        s->left_out += is_lost(fd < 0 ? -fd : EIO);
+        return;
+    }
+    if (!S_ISREG(st.st_mode))
         return;
     if (s->sent++ >= SCAN_FILES_MAX) {
         s->left_out++;
@@ -112,10 +122,12 @@ static void walk(struct scan *s, int dir, int depth)
         s->left_out++;
         return;
     }
-    for (struct dirent *at; (at = readdir(d));)
+    errno = 0;
+    for (struct dirent *at; (at = readdir(d)); errno = 0)
         if (at->d_name[0] != '.' ||
             (s->all && strcmp(at->d_name, ".") != 0 && strcmp(at->d_name, "..") != 0))
             visit(s, dir, at, depth);
+    s->left_out += errno != 0; /* at least one */
     (void)closedir(d);
 }
 

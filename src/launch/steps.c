@@ -128,10 +128,16 @@ __attribute__((noreturn)) static void report(const char *step, int r, int ctl)
 
 void steps_run(const struct confine_step *steps, size_t n, size_t moved, const struct confine *c)
 {
+    /* Half-way through the descriptors neither its old nor its new number is the control socket;
+     * the step itself closes this one. */
+    int ctl = moved < n ? fcntl(c->fds[0], F_DUPFD_CLOEXEC, DUP_BASE) : c->fds[0];
+
+    if (ctl < 0)
+        report("control socket", -errno, c->fds[0]);
     for (size_t i = 0; i < n; i++) {
         int r = steps[i].run(c);
 
         if (r < 0)
-            report(steps[i].name, r, i > moved ? INIT_FD_CTL : c->fds[0]);
+            report(steps[i].name, r, i > moved ? INIT_FD_CTL : ctl);
     }
 }

@@ -285,9 +285,10 @@ void worker_run(int sock, bool shared)
     struct state *w = calloc(1, sizeof *w);
     sigset_t all;
 
-    if (!w || dup3(sock, WORKER_FD, O_CLOEXEC) < 0)
+    /* dup3() refuses a number onto itself */
+    if (!w || (sock != WORKER_FD && dup3(sock, WORKER_FD, O_CLOEXEC) < 0) ||
+        close_range(WORKER_FD + 1, ~0u, 0) < 0)
         _exit(1);
-    (void)close_range(WORKER_FD + 1, ~0u, 0);
     (void)prctl(PR_SET_NAME, "sandbox-worker");
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     (void)sigfillset(&all); /* a stray `kill -TERM -1` is not meant for us */

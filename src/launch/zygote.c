@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "launch/sys.h"
 
@@ -107,7 +108,8 @@ __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enu
         _exit(126);
     if (runtimes >= 0 && dup2(runtimes, past++) < 0)
         _exit(126);
-    (void)close_range((unsigned)past, ~0u, 0);
+    if (close_range((unsigned)past, ~0u, 0) < 0)
+        _exit(126);
     (void)syscall(SYS_execveat, program, "", argv, environment, AT_EMPTY_PATH);
     _exit(127);
 }
@@ -134,13 +136,14 @@ static int start(struct zygotes *z, enum plan_template t, struct err *e)
     g->sock = take_fd(&here);
     g->generation++;
     g->runs = 0;
-    g->born = time(NULL);
+    g->born_us = clock_us();
     return 0;
 }
 
 static bool spent(const struct zygote *g)
 {
-    return g->sock < 0 || g->runs >= ZYGOTE_RUNS_MAX || time(NULL) - g->born >= ZYGOTE_SECONDS_MAX;
+    return g->sock < 0 || g->runs >= ZYGOTE_RUNS_MAX ||
+           clock_us() - g->born_us >= ZYGOTE_SECONDS_MAX * UINT64_C(1000000);
 }
 
 static int order(const struct zygote *g, const struct keeper *k)

@@ -13,7 +13,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "core/plan.h"
 #include "launch/keeper.h"
@@ -39,7 +38,7 @@ struct zygote {
     int companion; /* owned, or -1 */
     int sock;      /* owned: -1 when not running */
     unsigned generation, runs;
-    time_t born;
+    uint64_t born_us; /* monotonic: a clock that is set does not matter */
 };
 
 struct zygotes {

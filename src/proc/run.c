@@ -157,6 +157,7 @@ static void on_exited(struct run *r, const struct init_msg *m)
         res->exit_code =
             WIFSIGNALED(m->status) ? 128 + WTERMSIG(m->status) : WEXITSTATUS(m->status);
     r->scan = m->arg != 0 && r->events.file && (r->scan_all || reason_is_ordinary(res->reason));
+    r->scan_wanted = r->scan;
     res->scanned = m->arg == 0;
     r->early = m->size != 0;
     enter_draining(r);
@@ -214,8 +215,8 @@ static void on_failed(struct run *r, const struct init_msg *m)
     }
     if (r->state != RUN_RUNNING)
         return;
-    (void)snprintf(r->result->fault, sizeof r->result->fault, "%.*s: %s", (int)m->name_n,
-                   r->engine->ctl.name, strerror((int)m->arg));
+    (void)snprintf(r->result->fault, sizeof r->result->fault, "%.*s", (int)m->name_n,
+                   r->engine->ctl.name);
     run_stop(r, END_FAILED);
 }
 
@@ -533,6 +534,8 @@ static void settle(struct run *r)
         return;
     }
     events_del(r);
+    if (r->scan_wanted && !r->result->scanned && r->result->files_left_out == 0)
+        r->result->files_left_out = 1; /* nobody knows how many: at least that is told */
     r->result->frames_broken = r->frames.broken && !r->frames.too_long;
     r->result->result_too_long = r->frames.too_long;
     r->events.done(r->events.user);

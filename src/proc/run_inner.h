@@ -36,6 +36,7 @@ struct run {
     uint64_t start_ms;           /* beside the wall time, until it is */
     bool scan;                   /* there is something to look at */
     bool early;                  /* EXITED came before the ends of the pipes */
+    bool scan_wanted;            /* there was something to look at */
     bool scan_all;               /* of the plan */
     bool paused;
     bool frames_paused;
