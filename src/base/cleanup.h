@@ -32,8 +32,8 @@ static inline void reapp(pid_t *pid)
 {
     if (*pid <= 0)
         return;
-    (void)kill(*pid, SIGKILL);
-    (void)waitpid(*pid, NULL, 0);
+    if (kill(*pid, SIGKILL) == 0) /* else it would be waited for in vain */
+        (void)waitpid(*pid, NULL, 0);
 }
 
 #define cleanup_free  cleanup_with(freep)

@@ -96,6 +96,7 @@ void launcher_on_readable(evutil_socket_t fd, short what, void *user)
         else
             on_over(n, &m);
     }
-    if (r != -EAGAIN)
+    /* Memory for one message comes and goes, and the message stays where it is. */
+    if (r != -EAGAIN && r != -EINTR && r != -ENOMEM && r != -ENOBUFS)
         on_lost(n);
 }

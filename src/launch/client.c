@@ -8,11 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 
-enum { HELLO_MS = 15000, LAUNCHER_FD = 3 };
+enum { HELLO_MS = 15000, END_MS = 5000, LAUNCHER_FD = 3 };
 
 __attribute__((noreturn)) static void become_launcher(const struct launch_conf *c, const char *path,
                                                       int sock)
@@ -65,6 +66,17 @@ static int await_hello(int sock, struct launch_msg *ret, struct err *e)
     return 0;
 }
 
+/* It removes its control groups once its socket has ended; only then is it killed. */
+static void let_end(pid_t guard, int *sock)
+{
+    cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, guard, 0);
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+    fd_close_all(sock, 1);
+    if (pidfd >= 0)
+        (void)poll(&p, 1, END_MS);
+}
+
 int launch_start(const struct launch_conf *c, int *ret_sock, pid_t *ret_pid,
                  struct launch_msg *ret_hello, struct err *e)
 {
@@ -87,8 +99,10 @@ int launch_start(const struct launch_conf *c, int *ret_sock, pid_t *ret_pid,
     if (pid == 0)
         become_launcher(c, path, there);
     (void)close(take_fd(&there)); /* ours must go, or end of file never comes */
-    if (await_hello(here, ret_hello, e) < 0)
+    if (await_hello(here, ret_hello, e) < 0) {
+        let_end(pid, &here);
         return -1;
+    }
     r = fd_nonblock(here, true);
     if (r < 0)
         return err_sys(e, r, "launcher socket");

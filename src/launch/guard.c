@@ -117,6 +117,7 @@ static int guard(struct launcher *l)
 
         cgroups_open(&l->slots.cgroups, getppid());
         if (start_once(l, &status, &e) < 0) {
+            cgroups_close(&l->slots.cgroups); /* first: who is refused may kill us */
             refuse_to_start(l, &e);
             break;
         }

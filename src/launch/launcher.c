@@ -27,6 +27,7 @@ enum {
     GRAVE_MS = 50,  /* between attempts to remove groups of closed slots */
     PAUSE_MS = 2,   /* before what the kernel had no memory for is tried again */
     TRIES_MAX = 100,
+    KILLS_MAX = 8, /* attempts */
 };
 
 /* The kernel is short of something. That passes; our end would be that of all sandboxes. */
@@ -135,10 +136,15 @@ static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds)
 
 static void verb_kill(struct launcher *l, struct launch_msg *m)
 {
-    for (size_t i = 0; i < l->slots.n; i++)
-        if (l->slots.slot[i].open && l->slots.slot[i].busy && l->slots.slot[i].id == m->id &&
-            l->slots.slot[i].pidfd >= 0)
-            (void)sys_pidfd_kill(l->slots.slot[i].pidfd);
+    for (size_t i = 0; i < l->slots.n; i++) {
+        struct slot *s = &l->slots.slot[i];
+
+        if (!s->open || !s->busy || s->id != m->id || s->pidfd < 0)
+            continue;
+        for (int tries = 0; tries < KILLS_MAX; tries++)
+            if (sys_pidfd_kill(s->pidfd) == 0 || errno == ESRCH)
+                break;
+    }
 }
 
 /* ---- what keepers tell ---- */
@@ -201,14 +207,19 @@ static void on_dead(struct launcher *l, struct slot *s, struct launch_msg *m)
 /* The keeper itself is gone or could not start: so is its sandbox. */
 static void on_keeper_lost(struct launcher *l, struct slot *s, const struct err *e)
 {
-    struct launch_msg m = {.id = s->id, .slot = s->index};
-    bool busy = s->busy;
+    struct launch_msg m = {.slot = s->index, .flags = LAUNCH_RETIRED};
+    bool busy = s->busy, told = s->told;
 
+    m.id = busy ? s->id : 0;
     slot_close(&l->slots, s);
     if (!l->slots.kind->rooted)
         slots_purge(&l->slots);
-    if (busy)
+    if (busy) {
         refuse(l, &m, e);
+    } else if (told) { /* somebody still holds its usage files */
+        m.verb = LAUNCH_DEAD;
+        say(l, &m, NULL, 0);
+    }
 }
 
 static void on_keeper(struct launcher *l, struct slot *s)

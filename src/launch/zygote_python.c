@@ -141,6 +141,7 @@ __attribute__((noreturn)) static void run_job(void *user)
     long status = 1;
     int r;
 
+    (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is an exception, as in every Python */
     ignored = PyObject_CallNoArgs(w->wake);
     if (!ignored)
         PyErr_Print();

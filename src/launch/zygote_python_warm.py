@@ -53,12 +53,11 @@ def rehearse():
     before the job comes. Leaves no trace that a program could see."""
     main, argv, orig_argv, path = sys.modules["__main__"], sys.argv, sys.orig_argv, sys.path[:]
     there, here = socket.socketpair()
-    there.sendall(JOB)
-    _sandbox.run(here.fileno(), ENVIRONMENT)
-    sys.modules[_sandbox.__name__] = _sandbox
-    _sandbox.let_go(before)
-    there.close()
-    here.close()
+    with there, here:
+        there.sendall(JOB)
+        _sandbox.run(here.fileno(), ENVIRONMENT)
+        sys.modules[_sandbox.__name__] = _sandbox
+        _sandbox.let_go(before)
     sys.modules["__main__"], sys.argv, sys.orig_argv, sys.path[:] = main, argv, orig_argv, path
 
 

@@ -259,7 +259,8 @@ int crew_take(struct crew *c, worker_fn *fn, void *user, struct worker **ret, st
     struct worker *w = c->dead ? NULL : idle_alive(c);
 
     if (c->dead)
-        return err_set(e, ERR_HOST, "the sandbox has ended");
+        return err_set(e, ERR_HOST, "the sandbox has ended%s%s", c->failure[0] ? ": " : "",
+                       c->failure);
     if (!w && hire(c, &w, e) < 0)
         return -1;
     TAILQ_REMOVE(&c->idle, w, link);

@@ -18,6 +18,12 @@ static ssize_t write_some(int fd, const void *p, size_t n)
     return r;
 }
 
+/* The kernel has no room just now. */
+static bool must_wait(int error)
+{
+    return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
+}
+
 static void feed_end(struct feed *f)
 {
     if (event_initialized(&f->writable))
@@ -36,7 +42,7 @@ static void feed_on_writable(evutil_socket_t fd, short what, void *user)
     ssize_t n = write_some(fd, f->rest.p + f->rest_at, f->rest.n - f->rest_at);
 
     (void)what;
-    if (n < 0 && errno == EAGAIN)
+    if (n < 0 && must_wait(errno))
         return;
     if (n > 0)
         f->rest_at += (size_t)n;
@@ -71,7 +77,7 @@ void feed_start(struct feed *f, struct event_base *base, int *fd, bool close_at_
             n = writev(*fd, pieces, (int)pieces_n);
         while (n < 0 && errno == EINTR);
     }
-    if ((n < 0 && errno != EAGAIN) || (n >= 0 && (size_t)n == total)) {
+    if ((n < 0 && !must_wait(errno)) || (n >= 0 && (size_t)n == total)) {
         feed_end(f);
         return;
     }
@@ -156,6 +162,10 @@ bool capture_read(struct capture *c, struct pump_scratch *s)
             continue;
         if (n < 0 && errno == EAGAIN)
             return false;
+        if (n < 0 && !*c->truncated) { /* what is lost is told, and the program goes on */
+            *c->truncated = true;
+            continue;
+        }
         if (n <= 0) {
             capture_close(c);
             return false;

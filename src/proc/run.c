@@ -248,7 +248,13 @@ static void on_file(struct run *r, const struct init_msg *m, int *fd)
                          .fd = *fd};
     struct stat st;
 
-    if (r->state != RUN_SCANNING || fstat(f.fd, &st) < 0 || !S_ISREG(st.st_mode))
+    if (r->state != RUN_SCANNING)
+        return;
+    if (fstat(f.fd, &st) < 0) {
+        r->result->files_left_out++;
+        return;
+    }
+    if (!S_ISREG(st.st_mode))
         return;
     arm(&r->timer, SCAN_MS);
     r->events.file(r->events.user, &f);

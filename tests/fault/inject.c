@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fault-inject SOCKET PROGRAM ARG...: runs PROGRAM, and lets chosen system calls of it and of all
- * its descendants fail.
+ * fault-inject SOCKET LINE PROGRAM ARG...: runs PROGRAM, and lets chosen system calls of it and of
+ * all its descendants fail.
  *
  * Theory of operation
  *
@@ -13,7 +13,7 @@
  * is an orphan beside it. It tells roles apart by what /proc says of the caller (roles.h) and lets
  * everything pass until it is told otherwise. Notified are only calls that can fail at all.
  *
- * SOCKET is SEQPACKET; each message is a line and has an answer:
+ * SOCKET is SEQPACKET; each message is a line and has an answer. LINE is the first of them:
  *
  *   arm ROLE CALL N ERRNO HOW   the N-th such call from now fails; HOW: "once", or "on": and all
  *                               that follow
@@ -279,16 +279,10 @@ static void tell_counts(struct supervisor *s)
     answer(s, n > 0 ? text : "\n", n > 0 ? n : 1);
 }
 
-static void on_client(struct supervisor *s)
+static void obey(struct supervisor *s, const char *line)
 {
-    char line[LINE_MAX_] = "", text[32];
-    ssize_t got = fd_recv(s->client, line, sizeof line - 1, NULL, NULL);
+    char text[32];
 
-    if (got <= 0) {
-        fd_close_all(&s->client, 1);
-        s->armed = s->counting = false;
-        return;
-    }
     if (strncmp(line, "arm ", 4) == 0) {
         arm(s, line);
     } else if (strcmp(line, "counts") == 0) {
@@ -301,6 +295,18 @@ static void on_client(struct supervisor *s)
         s->armed = false;
         answer(s, text, (size_t)snprintf(text, sizeof text, "%u", s->fired));
     }
+}
+
+static void on_client(struct supervisor *s)
+{
+    char line[LINE_MAX_] = "";
+
+    if (fd_recv(s->client, line, sizeof line - 1, NULL, NULL) > 0) {
+        obey(s, line);
+        return;
+    }
+    fd_close_all(&s->client, 1);
+    s->armed = s->counting = false;
 }
 
 static void on_connect(struct supervisor *s)
@@ -344,7 +350,8 @@ static int listen_at(const char *path)
     return bind(fd, (struct sockaddr *)&a, sizeof a) < 0 || listen(fd, 4) < 0 ? -1 : fd;
 }
 
-__attribute__((noreturn)) static void become_supervisor(struct meeting *m, int program, int control)
+__attribute__((noreturn)) static void become_supervisor(struct meeting *m, int program, int control,
+                                                        const char *line)
 {
     struct supervisor *s = calloc(1, sizeof *s);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -358,6 +365,7 @@ __attribute__((noreturn)) static void become_supervisor(struct meeting *m, int p
     s->control = control;
     s->client = -1;
     resolve_calls(s->number);
+    obey(s, line);
     while (__atomic_load_n(&m->listener, __ATOMIC_SEQ_CST) < 0)
         (void)usleep(500);
     s->listener = (int)syscall(SYS_pidfd_getfd, program, m->listener, 0);
@@ -369,7 +377,7 @@ __attribute__((noreturn)) static void become_supervisor(struct meeting *m, int p
 }
 
 /* An orphan: the program must not find a child that it did not make. */
-static void start_supervisor(struct meeting *m, int control)
+static void start_supervisor(struct meeting *m, int control, const char *line)
 {
     int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
     pid_t pid = self < 0 ? -1 : fork();
@@ -379,7 +387,7 @@ static void start_supervisor(struct meeting *m, int control)
         exit(EXIT_FAILURE);
     if (pid == 0) {
         if (fork() == 0)
-            become_supervisor(m, self, control);
+            become_supervisor(m, self, control, line);
         _exit(0);
     }
     (void)waitpid(pid, &status, 0);
@@ -409,7 +417,7 @@ int main(int argc, char **argv)
         mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int control, fd;
 
-    if (argc < 3 || m == MAP_FAILED)
+    if (argc < 4 || m == MAP_FAILED)
         return EXIT_FAILURE;
     m->listener = -1;
     control = listen_at(argv[1]);
@@ -417,7 +425,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "fault-inject: %s: %s\n", argv[1], strerror(errno));
         return EXIT_FAILURE;
     }
-    start_supervisor(m, control);
+    start_supervisor(m, control, argv[2]);
     (void)close(control);
     fd = install();
     if (fd < 0) {
@@ -428,7 +436,7 @@ int main(int argc, char **argv)
     while (!__atomic_load_n(&m->taken, __ATOMIC_SEQ_CST))
         ; /* any call might wait for the supervisor */
     (void)close(fd);
-    (void)execv(argv[2], argv + 2);
-    (void)fprintf(stderr, "fault-inject: %s: %s\n", argv[2], strerror(errno));
+    (void)execv(argv[3], argv + 3);
+    (void)fprintf(stderr, "fault-inject: %s: %s\n", argv[3], strerror(errno));
     return EXIT_FAILURE;
 }

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""What a daemon and everything below it hold, counted from the host's side."""
+import os
+
+import harness
+
+# A language's spare slot may have been taken or not when we look. That is one slot more or less, with
+# its process, namespace, groups and descriptors; what leaks grows with the number of runs.
+SLACK = {"processes": 3, "network namespaces": 3, "control groups": 12, "descriptors of the launcher": 30}
+
+
+def inventory(daemon):
+    """Counts of everything that could pile up, for the daemon and all below it."""
+    launcher = daemon.launcher()
+    tree = [pid for pid in daemon.tree() if harness.is_alive(pid)]
+    groups = {path for pid in tree for path in harness.cgroup_dirs(pid).values()}
+    tops = {path.parent for path in groups if path.parent.name and path not in harness.cgroup_dirs("self").values()}
+    return {
+        "processes": len(tree),
+        "descriptors of the daemon": len([t for t in targets(daemon.pid) if not is_live_group(t)]),
+        "descriptors of the launcher": len(harness.open_files(launcher)),
+        "mounts of the daemon": len(harness.mounts(daemon.pid)),
+        "mounts of the launcher": len(harness.mounts(launcher)),
+        "mounts of the host": len(harness.mounts("self")),
+        "control groups": sum(1 for top in tops for _, dirs, _ in os.walk(top) for _ in dirs),
+        "network namespaces": len({harness.namespace(p, "net") for p in [daemon.pid, *tree]}
+                                  | namespace_descriptors([daemon.pid, *tree])),
+        "threads": sum(len(os.listdir(f"/proc/{p}/task")) for p in (daemon.pid, launcher)),
+        "files in the state directory": sum(1 for _ in daemon.state_dir.rglob("*")),
+    }
+
+
+def targets(pid):
+    """What the open descriptors of a process refer to."""
+    found = []
+    for number in harness.open_files(pid):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/fd/{number}"))
+        except OSError:
+            pass  # closed meanwhile
+    return found
+
+
+def is_live_group(target):
+    """Usage is read from files of each slot's control groups, opened when the slot is first used."""
+    return "/sandbox-executor." in target and os.path.exists(target)
+
+
+def namespace_descriptors(pids):
+    """Network namespaces that somebody merely holds open."""
+    return {target for pid in pids for target in targets(pid) if target.startswith("net:[")}
+
+
+def zombies(daemon):
+    return [p for p in daemon.tree() if (harness.stat_fields(p) or "?")[0] == "Z"]
+
+
+def grown(before, after):
+    return {k: (before[k], after[k]) for k in before if after[k] > before[k] + SLACK.get(k, 0)}
+
+
+def check_nothing_grew(daemon, before):
+    """Graves are dug after the answer, so it may take a moment."""
+    harness.wait_until(lambda: not grown(before, inventory(daemon)),
+                       lambda: f"back to what it was: {grown(before, inventory(daemon))}", interval=0.05)
+
+
+def settle(daemon):
+    """The inventory once it has stopped moving: pools are refilled after the answer."""
+    state = {"last": None, "same": 0}
+
+    def quiet():
+        now = inventory(daemon)
+        state["same"] = state["same"] + 1 if now == state["last"] else 0
+        state["last"] = now
+        return now if state["same"] >= 10 else None
+    return harness.wait_until(quiet, lambda: f"the inventory settles: {state['last']}", interval=0.03)
+
+
+def orphaned_groups():
+    """Control groups beside ours whose guard, which gave them its number as name, is dead."""
+    return {str(entry) for path in set(harness.cgroup_dirs("self").values())
+            for entry in path.glob("sandbox-executor.*") if not harness.is_alive(entry.suffix[1:])}

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""Every system call of launcher, keeper, init, worker and daemon fails once.
+
+Each time: the answer is right, behind the same walls, or it is an error in words; the next request
+works; in the end nothing is left over. Normally the first call of each kind fails, with SBX_LONG=1
+every one of them, and with more than one error.
+"""
+import errno
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+import faults
+import harness
+import inventory
+from faults import ERRORS, HTTP_ERRORS, Faulty, Finding
+
+LONG = os.environ.get("SBX_LONG") == "1"
+EACH_MAX = 40       # of one kind in the long sweep; the rest is sampled
+RESTARTS_MAX = 5    # of the launcher; then another daemon, before the guard gives up
+QUIET = {"RETAIN_COUNT": 2, "POOL_PYTHON": 0, "POOL_NODE": 0, "NODE_ZYGOTE": "false"}
+# A second error for calls that fail in more than one way.
+OTHERS = {"openat": "ENOENT", "mount": "EPERM", "write": "EINVAL", "clone3": "ENOMEM", "clone": "ENOMEM",
+          "unshare": "EPERM", "mmap": "EAGAIN", "socketpair": "ENFILE", "read": "EINTR", "sendmsg": "EINTR",
+          "recvmsg": "EINTR", "poll": "EINTR", "mkdirat": "EROFS", "execve": "EACCES"}
+
+pytestmark = pytest.mark.skipif(not harness.ROOT, reason="a filter without no_new_privs takes root")
+
+
+@pytest.fixture
+def make_faulty():
+    made = []
+
+    def make(**kw):
+        made.append(Faulty(**kw))
+        return made[-1]
+    yield make
+    for one in made:
+        if not one.daemon.stopped:
+            one.disarm()
+            one.stop()
+
+
+def chosen(times):
+    """Which of so many calls of one kind are to fail."""
+    if not LONG:
+        return [1]
+    if times <= EACH_MAX:
+        return range(1, times + 1)
+    return sorted({1 + i * (times - 1) // (EACH_MAX - 1) for i in range(EACH_MAX)})
+
+
+def points(counts, roles):
+    for (role, call), times in sorted(counts.items()):
+        if role in roles:
+            for nth in chosen(times):
+                yield role, call, nth, ERRORS.get(call, "EMFILE")
+                if LONG and call in OTHERS:
+                    yield role, call, nth, OTHERS[call]
+
+
+class Sweep:
+    """One scenario, point by point."""
+
+    def __init__(self, make_faulty, name):
+        self.make_faulty = make_faulty
+        self.settings, make, self.before = faults.SCENARIOS[name]
+        self.scenario = make()
+        self.faulty = self.start()
+        self.findings = []
+
+    def start(self):
+        faulty = self.make_faulty(**{**QUIET, **self.settings})
+        self.scenario.warm(faulty.daemon)
+        # One Python sandbox is prepared to see whether that works, however slowly.
+        harness.wait_until(lambda: [p for p in faulty.daemon.tree()
+                                    if harness.read_proc(p, "comm").strip() == b"sandbox-init"], "it is there")
+        self.stock = inventory.settle(faulty.daemon)
+        return faulty
+
+    def counts(self):
+        if self.before:
+            self.before(self.faulty.daemon)
+        self.faulty.count()
+        assert self.scenario.answer(self.faulty.daemon)[0] == "right"
+        inventory.settle(self.faulty.daemon)  # what follows an answer counts, too
+        return self.faulty.counts()
+
+    def run(self, roles, tolerated=()):
+        """How many faults happened."""
+        fired = 0
+        for role, call, nth, error in points(self.counts(), roles):
+            if self.before:
+                self.before(self.faulty.daemon)
+            self.faulty.arm(role, call, nth, error)
+            where = f"{role}: {call} {nth} {error}"
+            try:
+                self.scenario.answer(self.faulty.daemon)
+            except tolerated:
+                pass
+            except (Finding, *HTTP_ERRORS) as finding:
+                self.findings.append(f"{where}: {finding!r}")
+            fired += self.faulty.disarm() > 0
+            self.check_next(where)
+        self.check_stock()
+        assert not self.findings, "\n".join(self.findings)
+        return fired
+
+    def check_next(self, where):
+        """The very next request works, unless the launcher died: then the next after its return."""
+        before = self.faulty.restarts()
+        try:
+            kind, words = self.scenario.answer(self.faulty.daemon)
+            if kind != "right" and self.faulty.restarts() > before:
+                kind, words = self.scenario.answer(self.faulty.daemon)
+        except (Finding, *HTTP_ERRORS) as finding:
+            kind, words = "", repr(finding)
+        if kind != "right":
+            self.findings.append(f"{where}: the next request: {words}")
+        if self.faulty.restarts() > RESTARTS_MAX or self.faulty.daemon.process.poll() is not None:
+            self.check_stock()
+            self.faulty = self.start()
+
+    def check_stock(self):
+        inventory.check_nothing_grew(self.faulty.daemon, self.stock)
+        self.faulty.stop()
+
+
+ALL = ("launcher", "keeper", "confine", "init", "process", "worker", "zygote")
+SWEEPS = [
+    # scenario, whose calls, how many faults it brings at least
+    ("shell", ("launcher", "keeper", "confine", "init", "process"), 40),
+    ("birth", ("launcher", "keeper"), 15),
+    ("python", ALL if LONG else ("keeper", "init", "process"), 15),
+    ("commands", ("init", "worker"), 12),
+] + [("sandbox", ALL, 40)] * LONG
+
+
+@pytest.mark.parametrize("name, roles, least", SWEEPS, ids=[row[0] for row in SWEEPS])
+def test_a_failing_call_is_told_and_leaves_nothing(make_faulty, name, roles, least):
+    assert Sweep(make_faulty, name).run(roles) >= least
+
+
+def test_a_failing_call_of_the_daemon_costs_at_most_one_connection(make_faulty):
+    assert Sweep(make_faulty, "shell").run(("daemon",), tolerated=HTTP_ERRORS) >= 10
+
+
+# ---- before the first request ----
+
+
+def start_with(first):
+    """A daemon that started in spite of it, or the words it refused with."""
+    try:
+        return Faulty(first=first, POOL_EXEC=0, **QUIET), ""
+    except harness.StartFailed as refusal:
+        return None, refusal.stderr
+
+
+def boot_counts():
+    faulty = Faulty(first="count", POOL_EXEC=0, **QUIET)
+    found = faulty.counts()
+    faulty.stop()
+    return found
+
+
+def test_a_host_that_fails_at_the_start_is_named(make_faulty):
+    groups = inventory.orphaned_groups()
+    todo = [p for p in points(boot_counts(), ("guard", "launcher", "keeper", "confine"))]
+    for role, call, nth, error in todo if LONG else todo[::10]:
+        where = f"{role}: {call} {nth} {error}"
+        faulty, words = start_with(f"arm {role} {call} {nth} {getattr(errno, error)} once")
+        if faulty:
+            assert faulty.daemon.printed("echo works") == "works\n", where
+            faulty.stop()
+        else:
+            assert "sandbox-executor: " in words, f"{where}: {words}"
+        harness.wait_until(lambda: not left_behind(), lambda: f"{where}: {left_behind()}")
+        harness.wait_until(lambda: inventory.orphaned_groups() <= groups, f"{where}: control groups are gone")
+
+
+def left_behind():
+    return [s for s in harness.strays() if "fault-inject" not in s[1]]
+
+
+# ---- lasting shortage, and what no single call tells ----
+
+
+SHORTAGES = [
+    ("daemon", "pipe2", "EMFILE"), ("daemon", "socketpair", "EMFILE"), ("launcher", "socketpair", "ENFILE"),
+    ("keeper", "clone3", "EAGAIN"), ("keeper", "clone3", "ENOMEM"), ("keeper", "clone3", "ENOSPC"),
+    ("confine", "mount", "ENOSPC"), ("init", "clone", "EAGAIN"), ("process", "execve", "ENOMEM"),
+]
+
+
+def test_a_lasting_shortage_refuses_and_passes(make_faulty):
+    """As long as it lasts every request is told, afterwards every one works."""
+    faulty = make_faulty(POOL_EXEC=0, **QUIET)
+    daemon = faulty.daemon
+    for role, call, error in SHORTAGES:
+        faults.kill_keepers(daemon)
+        faulty.arm(role, call, 1, error, "on")
+        for _ in range(3):
+            response = daemon.request("POST", "/execute", json={"code": "echo x", "language": "shell"})
+            if response.status == 200:
+                result = response.json()
+                assert result["status"] in ("error", "failed"), (role, call, result)
+                assert result["stderr"], (role, call, result)
+            else:
+                assert response.status in (500, 503), (role, call, response)
+        assert faulty.disarm() >= 3, (role, call)
+        assert daemon.printed("echo again") == "again\n", (role, call)
+
+
+def test_a_dead_zygote_is_replaced(make_faulty):
+    faulty = make_faulty(POOL_EXEC=1, POOL_NODE=0, NODE_ZYGOTE="false", POOL_PYTHON=1)
+    daemon = faulty.daemon
+    code = "def handler(event): return event['n']"
+    harness.wait_until(lambda: daemon.execute(code, event={"n": 1})["isolation"]["warm"], "the zygote is there")
+    for n in range(3):
+        zygote = daemon.helper("sandbox-zygote-")
+        os.kill(zygote, signal.SIGKILL)
+        harness.wait_until(lambda: not harness.is_alive(zygote), "it is dead")
+        assert daemon.returned(code, event={"n": n}) == n
+    harness.wait_until(lambda: daemon.execute(code, event={"n": 1})["isolation"]["warm"], "another one is there")
+
+
+def test_a_stuck_sandbox_is_killed_and_others_do_not_wait(make_faulty):
+    """Its init is stopped: it can neither report nor obey."""
+    daemon = make_faulty(POOL_EXEC=0, **QUIET).daemon
+    mark = harness.marker()
+    run = daemon.start(harness.spawn_marked(mark), "shell", timeout=2)
+    pid = harness.wait_until(lambda: harness.processes_with(mark), "it runs")[0]
+    init = harness.wait_until(lambda: init_above(pid), "its init")
+    os.kill(init, signal.SIGSTOP)
+    assert daemon.printed("echo others") == "others\n"
+    result = run.receive().json()
+    assert result["status"] == "timeout", result
+    harness.wait_until(lambda: not harness.is_alive(init), "the stopped init is gone")
+    assert daemon.printed("echo next") == "next\n"
+
+
+def init_above(pid):
+    """The pid 1 of the sandbox a process is in."""
+    while pid > 1:
+        if harness.read_proc(pid, "comm").strip() == b"sandbox-init":
+            return pid
+        pid = int(harness.stat_fields(pid)[1])
+    return None
+
+
+@pytest.fixture
+def small_disk():
+    """A directory on a file system of 256 KiB that everybody can reach."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="sbx-small-"))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=0755", "small", path], check=True)
+    yield path
+    subprocess.run(["umount", "-l", path], check=True)
+    path.rmdir()
+
+
+def test_a_full_state_directory_loses_artifacts_not_results(make_daemon, small_disk):
+    daemon = make_daemon(STATE_DIR=str(small_disk / "state"))
+    result = daemon.execute("echo out; head -c 600000 /dev/zero >large; echo small >small", "shell")
+    assert result["status"] == "success" and result["stdout"] == "out\n", result
+    assert sorted(result["artifacts"]) == ["large", "small"] or result.get("artifacts_left_out"), result
+    refused = daemon.request("GET", f"/v1/executions/{result['execution_id']}/artifacts/large")
+    assert refused.status in (404, 410, 500, 503, 507) and refused.json(), refused
+    (small_disk / "fill").write_bytes(b"x" * (os.statvfs(small_disk).f_bavail * 4096))
+    assert daemon.printed("echo next; echo x >file") == "next\n"
+    (small_disk / "fill").unlink()
+    again = daemon.execute("echo text >file", "shell")
+    got = daemon.request("GET", f"/v1/executions/{again['execution_id']}/artifacts/file")
+    assert (got.status, got.body) == (200, b"text\n"), got
