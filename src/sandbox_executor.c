@@ -21,6 +21,7 @@
 #include "app/sandboxes.h"
 #include "app/survey.h"
 #include "base/clock.h"
+#include "base/lockdown.h"
 #include "http/auth.h"
 #include "http/server.h"
 #include "jail/jails.h"
@@ -292,6 +293,7 @@ static int proxy_start(struct app *a, struct err *e)
 static int start(struct daemon *d, struct err *e)
 {
     struct config *c = &d->app.config;
+    unsigned walls = 0;
 
     if (strcmp(c->auth_mode, "pool") == 0 && c->secret[0])
         return err_set(e, ERR_CALLER,
@@ -308,7 +310,12 @@ static int start(struct daemon *d, struct err *e)
         return -1;
     if (pool_dir_open(d, e) < 0 || boot_become(&d->who, e) < 0)
         return -1;
-    if (inside_open(d, e) < 0 || (!d->auth && secret_open(d, e) < 0))
+    if ((!d->auth && secret_open(d, e) < 0) || boot_confine(c, &walls, e) < 0)
+        return -1;
+    log_event(&d->app.log, LOG_INFO, "confined",
+              LOG_STR("system_calls", walls & LOCKDOWN_CALLS ? "filtered" : "no"),
+              LOG_STR("files", walls & LOCKDOWN_FILES ? "landlock" : "no"));
+    if (inside_open(d, e) < 0) /* the first threads: after the walls, or they would be outside */
         return -1;
     if (http_open(d, e) < 0 || proxy_start(&d->app, e) < 0)
         return -1;

@@ -15,9 +15,10 @@
 #include <sys/syscall.h>
 
 #include "base/fd.h"
+#include "base/lockdown.h"
 #include "base/random.h"
 
-enum { SECRET_BYTES = 24, NAME_BUFFER = 16 * 1024 };
+enum { SECRET_BYTES = 24, NAME_BUFFER = 16 * 1024, WRITABLE_MAX = 64 };
 
 void boot_raise_files(void)
 {
@@ -174,6 +175,41 @@ int boot_become(const struct boot_identity *who, struct err *e)
     if (who->change && setresuid(0, 0, 0) == 0)
         return err_set(e, ERR_BUG, "privileges could be had back");
     return 0;
+}
+
+/* ---- walls ---- */
+
+/* Directories between colons; the text is cut to pieces. */
+static size_t split(char *text, const char **out, size_t max)
+{
+    size_t n = 0;
+
+    for (char *at = text; at && *at && n < max;) {
+        char *colon = strchr(at, ':');
+
+        if (colon)
+            *colon++ = '\0';
+        out[n++] = at;
+        at = colon;
+    }
+    return n;
+}
+
+int boot_confine(const struct config *c, unsigned *ret_walls, struct err *e)
+{
+    const char *writable[WRITABLE_MAX] = {c->state_dir, c->workspace_path, c->results_path};
+    cleanup_free char *secret = strdup(c->secret_path), *mounts = strdup(c->mount_roots);
+    char *slash = secret ? strrchr(secret, '/') : NULL;
+    size_t n = 3;
+
+    if (!secret || !mounts)
+        return err_set(e, ERR_HOST, "out of memory");
+    if (slash && strcmp(c->auth_mode, "pool") == 0) {
+        *slash = '\0';
+        writable[n++] = slash == secret ? "/" : secret;
+    }
+    n += split(mounts, writable + n, WRITABLE_MAX - n);
+    return lockdown(writable, n, ret_walls, e);
 }
 
 /* ---- secret ---- */

@@ -135,7 +135,8 @@ def health(daemon, connection, token):
 # How often, in relation to each other.
 KINDS = [(shell, 30), (python, 20), (javascript, 6), (failing, 8), (session, 4), (call, 8), (inspect, 4), (command, 8),
          (vanish, 5), (half, 3), (refused, 3), (health, 4), (late, 1)]
-CONNECTION_ERRORS = (http.client.HTTPException, OSError)
+# The last of them: of http.client, when a request could not be sent.
+CONNECTION_ERRORS = (http.client.HTTPException, OSError, AttributeError)
 
 
 class Traffic:
