@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* /start_process /list_processes /kill_process /process_logs_streaming */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -341,20 +340,6 @@ static void reply_unknown(struct http_call *c, const char *id)
     buf_done(&json);
 }
 
-/* The line after the one the client saw last; 0: from the beginning. */
-static uint64_t resume_at(const struct http_call *c)
-{
-    const char *last = http_header(c, "Last-Event-ID");
-    unsigned long long n;
-    char *end;
-
-    if (!last || *last < '0' || *last > '9')
-        return 0;
-    errno = 0;
-    n = strtoull(last, &end, 10);
-    return *end || errno || n == UINT64_MAX ? 0 : (uint64_t)n + 1;
-}
-
 void api_process_logs(struct http_call *c)
 {
     struct following *f;
@@ -380,7 +365,7 @@ void api_process_logs(struct http_call *c)
         return;
     }
     sse_begin(&f->sse, c);
-    logreader_attach(&f->reader, &p->log, resume_at(c), on_wake, f);
+    logreader_attach(&f->reader, &p->log, sse_resume_at(http_header(c, "Last-Event-ID")), on_wake, f);
     activity_begin(home, &f->activity, following_drop);
     http_on_gone(c, on_gone, f);
     http_on_drain(c, on_drained, f);

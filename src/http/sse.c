@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "http/sse.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -83,4 +85,16 @@ void sse_ping(struct sse *s)
 void sse_end(struct sse *s)
 {
     http_stream_end(s->call);
+}
+
+uint64_t sse_resume_at(const char *last)
+{
+    unsigned long long n;
+    char *end;
+
+    if (!last || *last < '0' || *last > '9')
+        return 0;
+    errno = 0;
+    n = strtoull(last, &end, 10);
+    return *end || errno || n == UINT64_MAX ? 0 : (uint64_t)n + 1;
 }

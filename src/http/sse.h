@@ -38,3 +38,7 @@ void sse_drained(struct sse *s);
 /* A comment, to keep proxies from thinking that nobody is there. */
 void sse_ping(struct sse *s);
 void sse_end(struct sse *s);
+
+/* Where a client that saw event `last` (Last-Event-ID, NULL: it sent none) goes on: the number
+ * after it, or 0, from the beginning, for anything that is no number of ours. */
+uint64_t sse_resume_at(const char *last);
