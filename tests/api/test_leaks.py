@@ -2,6 +2,8 @@
 """A thousand runs later everything is as it was."""
 import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -9,6 +11,7 @@ import harness
 from inventory import check_nothing_grew, settle, zombies
 
 pytestmark = pytest.mark.alone  # some of what is counted belongs to the whole machine
+
 
 def rush(daemon):
     """Idle slots are kept for the next rush, up to a limit: a rush brings them there."""
@@ -87,3 +90,30 @@ def test_memory_of_the_daemon_does_not_grow_with_runs(make_daemon):
         for _ in range(30):
             connection.execute("head -c 3000000 /dev/zero | tr '\\0' x", "shell")
     assert resident() < before + (24 << 20)
+
+
+LONG = os.environ.get("SBX_LONG") == "1"
+TOP = pathlib.Path(__file__).resolve().parents[2]
+
+
+def command(*words):
+    """A command of ours that judges by itself: its exit status and what it printed."""
+    done = subprocess.run([sys.executable, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=3600, env={**os.environ, "SBX_BUILD": str(harness.BUILD)})
+    return done.returncode, done.stdout
+
+
+def test_the_leak_checker_finds_nothing():
+    runs, kills = (10000, 20) if LONG else (120, 2)
+    status, said = command(TOP / "tests" / "leaks", "--runs", runs, "--kills", kills)
+    assert status == 0 and "0 leaks, 0 wrong answers" in said, said
+
+
+def test_the_leak_checker_sees_what_was_left_behind():
+    status, said = command(TOP / "tests" / "leaks", "--runs", 0, "--kills", 0, "--plant")
+    assert status == 1 and "| processes left behind | 0 | 1 | LEAK |" in said, said
+
+
+def test_a_soak_holds_its_invariants():
+    status, said = command(TOP / "bench" / "soak", "--seconds", 600 if LONG else 8)
+    assert status == 0, said
