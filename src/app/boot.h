@@ -31,8 +31,8 @@ must_check int boot_dependencies(struct config *c, const struct boot_identity *w
 must_check int boot_workspaces(struct config *c, struct err *e);
 /* For good: groups, ids, capabilities, no new privileges. */
 must_check int boot_become(const struct boot_identity *who, struct err *e);
-/* The walls around ourselves (base/lockdown.h). Afterwards nothing is executed any more, and nothing
- * is written but state, results, workspaces, the claimed secret and what may be mounted. */
+/* The walls around ourselves (base/lockdown.h). Afterwards nothing is executed any more, and
+ * nothing is written but state, results, workspaces, the claimed secret and what may be mounted. */
 must_check int boot_confine(const struct config *c, unsigned *ret_walls, struct err *e);
 /* A fresh secret, also written to <state>/secret (0600) for the command line to find. */
 must_check int boot_secret(const struct config *c, char out[BOOT_SECRET_MAX], struct err *e);

@@ -52,8 +52,11 @@ __attribute__((noreturn)) static void keep(pid_t pid, int go, int chld)
     int status;
 
     for (;;) {
-        if (poll(p, ARRAY_LEN(p), -1) < 0 && errno != EINTR)
-            _exit(CUSTOMER_BY_SIGNAL);
+        if (poll(p, ARRAY_LEN(p), -1) < 0) {
+            if (errno != EINTR)
+                _exit(CUSTOMER_BY_SIGNAL);
+            continue; /* what p says is from the last time */
+        }
         if (p[1].revents && waitpid(pid, &status, WNOHANG) == pid)
             _exit(WIFEXITED(status) ? WEXITSTATUS(status) : CUSTOMER_BY_SIGNAL);
         if (!p[0].revents)

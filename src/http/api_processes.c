@@ -365,7 +365,8 @@ void api_process_logs(struct http_call *c)
         return;
     }
     sse_begin(&f->sse, c);
-    logreader_attach(&f->reader, &p->log, sse_resume_at(http_header(c, "Last-Event-ID")), on_wake, f);
+    logreader_attach(&f->reader, &p->log, sse_resume_at(http_header(c, "Last-Event-ID")), on_wake,
+                     f);
     activity_begin(home, &f->activity, following_drop);
     http_on_gone(c, on_gone, f);
     http_on_drain(c, on_drained, f);

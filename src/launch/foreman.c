@@ -72,7 +72,7 @@ static void reap(struct state *s)
     pid_t pid;
 
     (void)!read(s->chld, &si, sizeof si);
-    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0 || (pid < 0 && errno == EINTR))
         forget(s, pid);
 }
 
@@ -124,8 +124,11 @@ __attribute__((noreturn)) static void loop(struct state *s)
     for (;;) {
         int wait = s->purges ? PURGE_MS : s->conf->memory_max && s->n > 0 ? WATCH_MS : -1;
 
-        if (poll(p, 2, wait) < 0 && errno != EINTR)
-            _exit(1);
+        if (poll(p, 2, wait) < 0) {
+            if (errno != EINTR)
+                _exit(1);
+            continue; /* what p says is from the last time */
+        }
         if (s->conf->memory_max && watch_memory_used(s->conf->shared ? getpid() : 0,
                                                      s->conf->memory_max) > s->conf->memory_max)
             kill_all(s);

@@ -287,6 +287,8 @@ static void loop(struct state *s)
 
         if (r < 0 && errno != EINTR)
             return;
+        if (r < 0)
+            continue; /* what p says is from the last time */
         if (s->conf->memory_max && watch_memory_used(s->conf->shared ? getpid() : 0,
                                                      s->conf->memory_max) > s->conf->memory_max) {
             s->oom++;

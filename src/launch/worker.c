@@ -194,8 +194,8 @@ static bool reap(struct state *w)
     int status;
     pid_t pid;
 
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        if (pid == w->program) {
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0 || (pid < 0 && errno == EINTR))
+        if (pid > 0 && pid == w->program) {
             w->program = 0;
             w->exited = true;
             w->status = status;
@@ -269,8 +269,11 @@ __attribute__((noreturn)) static void loop(struct state *w)
     for (;;) {
         struct signalfd_siginfo si;
 
-        if (poll(p, 2, -1) < 0 && errno != EINTR)
-            _exit(1);
+        if (poll(p, 2, -1) < 0) {
+            if (errno != EINTR)
+                _exit(1);
+            continue; /* what p says is from the last time */
+        }
         if (p[1].revents) {
             (void)!read(w->chld, &si, sizeof si);
             settle(w);

@@ -106,8 +106,8 @@ class Sweep:
                 self.findings.append(f"{where}: {finding!r}")
             fired += self.faulty.disarm() > 0
             self.check_next(where)
-        self.check_stock()
         assert not self.findings, "\n".join(self.findings)
+        self.check_stock()
         return fired
 
     def check_next(self, where):

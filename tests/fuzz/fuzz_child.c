@@ -22,7 +22,7 @@
 
 enum { OUTPUT_MAX = 64, RESULT_MAX = 200, RECORDS_MAX = 64 };
 
-enum what { SAY, SAY_WITH_FILE, SAY_WITH_PIPE, CHANNEL, OUT, ERR, PROGRAM_GONE, STOP, WHATS };
+enum what { SAY, SAY_WITH_FILE, SAY_WITH_PIPE, CHANNEL, OUT, ERR, PROGRAM_GONE, STOP, WHAT_COUNT };
 
 struct stage {
     struct event_base *base;
@@ -120,7 +120,7 @@ static void perform(struct stage *s, enum what what, const uint8_t *p, size_t n)
         fake_program_gone(&s->jail, 0);
         break;
     case STOP:
-    case WHATS:
+    case WHAT_COUNT:
         if (!s->done)
             run_stop(s->run, END_CANCELLED);
         break;
@@ -133,7 +133,7 @@ static void play(struct stage *s, const uint8_t *data, size_t n)
     for (int records = 0; n >= 2 && records < RECORDS_MAX && !s->done; records++) {
         size_t len = data[1] < n - 2 ? data[1] : n - 2;
 
-        perform(s, (enum what)(data[0] % WHATS), data + 2, len);
+        perform(s, (enum what)(data[0] % WHAT_COUNT), data + 2, len);
         data += 2 + len;
         n -= 2 + len;
     }
