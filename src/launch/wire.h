@@ -80,7 +80,7 @@ enum init_verb {
                        the ends of its pipes may come later than this */
     INIT_ENTRY,     /* one regular file: `name`, `size`, times; fd: open for reading */
     INIT_SCANNED,   /* end of the list; `arg`: how many were left out */
-    INIT_FAILED,    /* `arg` is an errno, `name` says what */
+    INIT_FAILED,    /* `name` says what and why, in words; `arg` is the errno */
     INIT_RELAY,     /* before anything runs; fd: a listener on PLAN_RELAY_PORT, nobody else's */
     INIT_SIGNALLED, /* the signal is pending or was delivered */
 };

@@ -458,18 +458,18 @@ static void what_init_cannot_start_has_words(void **state)
     struct stage *s = *state;
     struct {
         struct init_msg m;
-        char name[8];
+        char name[16];
     } msg = {
-        .m = {.verb = INIT_FAILED, .arg = 2, .name_n = 4},
-          .name = "exec"
+        .m = {.verb = INIT_FAILED, .arg = 12, .name_n = 11},
+          .name = "mounts: why"
     };
 
     start(s);
-    assert_int_equal(send(s->jail.peer[0].ctl, &msg, sizeof msg.m + 4, 0), sizeof msg.m + 4);
+    assert_int_equal(send(s->jail.peer[0].ctl, &msg, sizeof msg.m + 11, 0), sizeof msg.m + 11);
     turn(s);
     exit_with(s, 127 << 8, 0);
     assert_int_equal(s->result.reason, END_FAILED);
-    assert_string_equal(s->result.fault, "exec: No such file or directory");
+    assert_string_equal(s->result.fault, "mounts: why");
 }
 
 static void a_refused_sandbox_starts_nothing(void **state)
