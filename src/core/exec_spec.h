@@ -30,6 +30,7 @@ struct exec_spec {
     const char *workspace;    /* NULL: a fresh one; else the name of a kept workspace */
     struct limits limits;     /* limits.wall_ms is the time limit */
     bool cold;                /* never from a warmed interpreter */
+    bool science;             /* Python: from the one that has numpy and pandas loaded */
     bool wasm;                /* the engine */
     bool no_event_vars;       /* the event is not for the program's environment */
 };

@@ -26,6 +26,7 @@ enum plan_template {
     TEMPLATE_EXEC, /* nothing warmed: the sandbox execs argv */
     TEMPLATE_PYTHON,
     TEMPLATE_NODE,
+    TEMPLATE_PYTHON_SCIENCE, /* with numpy, pandas and matplotlib, as far as they are installed */
     /* WebAssembly: nothing else can run such a plan, so there is no argv to fall back to */
     TEMPLATE_WASM_PYTHON,
     TEMPLATE_WASM_RUBY,
@@ -36,10 +37,15 @@ enum plan_template {
     TEMPLATE_WASM_FIRST = TEMPLATE_WASM_PYTHON,
 };
 
-/* Prepared only once somebody has asked for it: most never do, and each costs memory. */
 static inline bool template_is_wasm(enum plan_template t)
 {
     return t >= TEMPLATE_WASM_FIRST;
+}
+
+/* Prepared only once somebody has asked for it: most never do, and each costs memory. */
+static inline bool template_is_lazy(enum plan_template t)
+{
+    return t >= TEMPLATE_PYTHON_SCIENCE;
 }
 
 /* What a fenced plan may do to what is at a path, or below it. */

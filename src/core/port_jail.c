@@ -33,6 +33,7 @@ const char *jail_template_name(enum plan_template t)
         [TEMPLATE_EXEC] = "exec",
         [TEMPLATE_PYTHON] = "python",
         [TEMPLATE_NODE] = "node",
+        [TEMPLATE_PYTHON_SCIENCE] = "python-datascience",
         [TEMPLATE_WASM_PYTHON] = "wasm-python",
         [TEMPLATE_WASM_RUBY] = "wasm-ruby",
         [TEMPLATE_WASM_PHP] = "wasm-php",

@@ -105,6 +105,22 @@ static void check_isolation(struct shaping *s, const struct shape_field *f, cons
                        strlen(b->p) != b->n ? "String should not contain NUL" : e.text);
 }
 
+static bool is_science(const struct bytes *b)
+{
+    static const char name[] = "python-datascience";
+
+    return b->n == sizeof name - 1 && memcmp(b->p, name, b->n) == 0;
+}
+
+static void check_template(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    const struct bytes *b = value;
+
+    if (!is_science(b) && !(b->n == 6 && memcmp(b->p, "python", 6) == 0))
+        shape_complain(s, f->name, NULL, "value_error",
+                       "Input should be 'python' or 'python-datascience'");
+}
+
 static void check_timeout(struct shaping *s, const struct shape_field *f, const void *value)
 {
     const struct app *a = s->user;
@@ -135,6 +151,8 @@ static const struct shape_field fields[] = {
      "standard input; without 'event', a JSON object in it is also the event"},
     {"env_vars", SHAPE_STRINGS, 0, AT(vars), 0, 0, NULL,
      "environment variables: an object of strings"},
+    {"template", SHAPE_STRING, SHAPE_NULLABLE, AT(template), 0, 0, check_template,
+     "which warmed Python: python, or python-datascience with numpy, pandas and matplotlib loaded"},
     {"isolation", SHAPE_STRING, SHAPE_NULLABLE, AT(isolation), 0, 0, check_isolation,
      "name of a jail that ISOLATION allows, default the first of them; or wasm: python and javascript "
      "as WebAssembly inside it"},
@@ -337,6 +355,7 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
         .vars_n = b->vars.n,
         .limits = app_limits(a, wall_ms(a, b)),
         .wasm = is_wasm(&b->isolation),
+        .science = is_science(&b->template),
     };
     struct exec_order order = {.spec = &spec,
                                .session_id = b->session_id.p ? b->session_id.p : "",

@@ -147,6 +147,8 @@ void launched_close(struct jail *j)
         (void)event_del(&n->readable);
     if (event_initialized(&n->refill))
         (void)event_del(&n->refill);
+    if (event_initialized(&n->calm))
+        (void)event_del(&n->calm);
     for (size_t i = 0; i < SLOTS_KNOWN; i++)
         usage_files_close(&n->slots[i]);
     outbox_close(&n->outbox);
@@ -168,13 +170,18 @@ static void configure(struct native *n, const struct jail_conf *conf)
         .pids_max = (uint32_t)c->pids_max,
     };
     n->pools[TEMPLATE_EXEC].proven = true;
+    n->pool_memory_mb = c->pool_memory_mb;
+    n->pool_calm_s = c->pool_calm_s;
     if (conf->standby)
         return;
-    n->pools[TEMPLATE_EXEC].target = (unsigned)c->pool_exec;
-    n->pools[TEMPLATE_PYTHON].target = (unsigned)c->pool_python;
-    n->pools[TEMPLATE_NODE].target = (unsigned)c->pool_node;
+    n->pools[TEMPLATE_EXEC].least = (unsigned)c->pool_exec;
+    n->pools[TEMPLATE_PYTHON].least = (unsigned)c->pool_python;
+    n->pools[TEMPLATE_NODE].least = (unsigned)c->pool_node;
+    n->pools[TEMPLATE_PYTHON_SCIENCE].least = (unsigned)c->pool_science;
     for (size_t t = TEMPLATE_WASM_FIRST; t < TEMPLATE_COUNT; t++)
-        n->pools[t].target = (unsigned)c->pool_wasm;
+        n->pools[t].least = (unsigned)c->pool_wasm;
+    for (size_t t = 0; t < TEMPLATE_COUNT; t++)
+        n->pools[t].target = n->pools[t].least;
 }
 
 /* Our programs are installed side by side. */
@@ -241,6 +248,7 @@ int launched_open(const struct launched_kind *kind, const struct jail_conf *c, s
         TAILQ_INIT(&n->pools[t].waiting);
     configure(n, c);
     (void)evtimer_assign(&n->refill, c->loop, pool_on_refill, n);
+    (void)evtimer_assign(&n->calm, c->loop, pool_on_calm, n);
     if (start(n, c, e) < 0) {
         launched_close(&n->jail);
         return -1;

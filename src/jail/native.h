@@ -58,11 +58,12 @@ struct box {
 TAILQ_HEAD(boxes, box);
 
 struct pool {
-    struct boxes waiting; /* in the order they were asked for */
-    unsigned target, n, ready;
-    unsigned failures; /* in a row */
-    bool proven;       /* one was ready: until then a template is only tried */
-    bool asked;        /* WebAssembly: somebody has wanted one */
+    struct boxes waiting;             /* in the order they were asked for */
+    unsigned least, target, n, ready; /* target: how many there should be now, at least `least` */
+    uint64_t missed_us;               /* when somebody found none ready, or the pool last shrank */
+    unsigned failures;                /* in a row */
+    bool proven;                      /* one was ready: until then a template is only tried */
+    bool asked;                       /* somebody has wanted one: matters for lazy templates */
 };
 
 struct native {
@@ -73,10 +74,11 @@ struct native {
     int sock;
     struct outbox outbox;
     pid_t guard;
-    struct event readable, refill;
+    struct event readable, refill, calm;
     uint64_t next_id;
     unsigned alive;
     bool watch_memory;
+    uint64_t pool_memory_mb, pool_calm_s;
     struct boxes by_id[BUCKETS];
     struct pool pools[TEMPLATE_COUNT];
     struct usage_files slots[SLOTS_KNOWN];
@@ -131,6 +133,8 @@ void box_settle(struct box *b);
 void pool_refill_later(struct native *n, int seconds);
 /* An event callback; user is the struct native. */
 void pool_on_refill(evutil_socket_t fd, short what, void *user);
+/* An event callback: lets pools that have grown shrink. */
+void pool_on_calm(evutil_socket_t fd, short what, void *user);
 /* One that fits and has been waiting, or NULL. */
 struct box *pool_take(struct native *n, const struct sandbox_spec *s);
 bool pool_can_warm(const struct native *n, enum plan_template t);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "jail/native.h"
@@ -65,7 +66,7 @@ static void pool_add(struct native *n, enum plan_template t)
 
 static unsigned pool_want(const struct pool *p, enum plan_template t)
 {
-    if (template_is_wasm(t))
+    if (template_is_lazy(t))
         return p->asked && p->failures < FAILURES_MAX ? p->target : 0;
     if (p->failures >= FAILURES_MAX || (!p->proven && p->target == 0))
         return 1;
@@ -84,6 +85,79 @@ void pool_on_refill(evutil_socket_t fd, short what, void *user)
         if (n->jail.templates & BIT(t))
             for (unsigned have = p->n; have < want; have++)
                 pool_add(n, (enum plan_template)t);
+    }
+}
+
+/* ---- demand ---- */
+
+/* About what a prepared sandbox takes, kernel memory included. */
+static unsigned megabytes(enum plan_template t)
+{
+    static const unsigned char of[TEMPLATE_COUNT] = {[TEMPLATE_EXEC] = 1,
+                                                     [TEMPLATE_PYTHON] = 2,
+                                                     [TEMPLATE_NODE] = 12,
+                                                     [TEMPLATE_PYTHON_SCIENCE] = 5};
+
+    return of[t] ? of[t] : 24; /* WebAssembly */
+}
+
+static uint64_t megabytes_wanted(const struct native *n)
+{
+    uint64_t sum = 0;
+
+    for (size_t t = 0; t < TEMPLATE_COUNT; t++)
+        sum += (uint64_t)n->pools[t].target * megabytes((enum plan_template)t);
+    return sum;
+}
+
+static void calm_later(struct native *n)
+{
+    const struct timeval t = {.tv_sec = (time_t)n->pool_calm_s};
+
+    if (!event_pending(&n->calm, EV_TIMEOUT, NULL))
+        (void)event_add(&n->calm, &t);
+}
+
+/* Nobody was ready: next time there should be more, if there is memory for it. A pool that was
+ * switched off stays so. */
+static void pool_missed(struct native *n, enum plan_template t)
+{
+    struct pool *p = &n->pools[t];
+
+    p->missed_us = clock_us();
+    if (p->least == 0 || megabytes_wanted(n) + megabytes(t) > n->pool_memory_mb)
+        return;
+    p->target++;
+    calm_later(n);
+}
+
+/* One less, and if it is there already, it goes: the youngest, which is the least warm. */
+static void pool_shrink(struct pool *p, uint64_t now)
+{
+    struct box *b = TAILQ_LAST(&p->waiting, boxes);
+
+    p->missed_us = now;
+    p->target--;
+    if (p->n <= p->target || !b)
+        return;
+    box_unpool(b);
+    box_close(b);
+    box_settle(b);
+}
+
+void pool_on_calm(evutil_socket_t fd, short what, void *user)
+{
+    struct native *n = user;
+    uint64_t now = clock_us();
+
+    (void)fd, (void)what;
+    for (size_t t = 0; t < TEMPLATE_COUNT; t++) {
+        struct pool *p = &n->pools[t];
+
+        if (p->target > p->least && now - p->missed_us >= n->pool_calm_s * 1000000)
+            pool_shrink(p, now);
+        if (p->target > p->least)
+            calm_later(n);
     }
 }
 
@@ -110,6 +184,8 @@ struct box *pool_take(struct native *n, const struct sandbox_spec *s)
         break;
     if (!b)
         b = TAILQ_FIRST(&p->waiting);
+    if (!b || !b->ready)
+        pool_missed(n, s->template);
     if (b)
         box_unpool(b);
     return b;

@@ -18,7 +18,7 @@ int lang_python_plan(const struct exec_spec *s, struct lang_job **ret, struct er
     if (lang_job_new(s, &j, e) < 0 || lang_job_frames(j, s, e) < 0)
         return -1;
     if (!lang_needs_cold(s, start_vars, "PYTHONPATH"))
-        j->plan.template = TEMPLATE_PYTHON;
+        j->plan.template = s->science ? TEMPLATE_PYTHON_SCIENCE : TEMPLATE_PYTHON;
     lang_job_arg(j, "/usr/bin/python3");
     lang_job_arg(j, "-B"); /* no __pycache__ among the artifacts */
     lang_job_arg(j, "-c");

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -26,6 +27,7 @@ static const struct {
     [TEMPLATE_EXEC]            = {NULL, NULL, NULL, NULL, NULL},
     [TEMPLATE_PYTHON]          = {"sandbox-zygote-python", NULL, NULL, NULL, NULL},
     [TEMPLATE_NODE]            = {NODE, NULL,         NULL},
+    [TEMPLATE_PYTHON_SCIENCE]  = {"sandbox-zygote-python", NULL, NULL, "science", NULL},
     [TEMPLATE_WASM_PYTHON]     = {NODE, "python",     "python-3.11.3.wasm"},
     [TEMPLATE_WASM_RUBY]       = {NODE, "ruby",       "ruby-3.2.0.wasm"},
     [TEMPLATE_WASM_PHP]        = {NODE, "php",        "php-cgi-8.2.0.wasm"},
@@ -61,20 +63,58 @@ static bool is_complete(const struct zygotes *z, size_t t, bool wasm)
 {
     if (programs[t].interpreter && access(programs[t].interpreter, X_OK) < 0)
         return false;
-    if (programs[t].role && !wasm)
+    if (template_is_wasm((enum plan_template)t) && !wasm)
         return false;
     return !programs[t].runtime ||
            (z->runtimes >= 0 && faccessat(z->runtimes, programs[t].runtime, R_OK, 0) == 0);
 }
 
+/* ---- installed packages ---- */
+
+/* A directory that is there, and the name in it that changes. */
+static const struct {
+    const char *directory, *name;
+} places[ZYGOTE_PLACES] = {
+    {"/var/lib/dpkg",             "status"       },
+    {"/usr/local/lib/python3.11", "dist-packages"},
+    {"/usr/local/lib",            "node_modules" },
+};
+
+static int64_t packages_changed(const struct zygotes *z)
+{
+    int64_t latest = 0;
+    struct stat st;
+
+    for (size_t i = 0; i < ZYGOTE_PLACES; i++)
+        if (z->installed[i] >= 0 && fstatat(z->installed[i], places[i].name, &st, 0) == 0 &&
+            st.st_mtime > latest)
+            latest = st.st_mtime;
+    return latest;
+}
+
+static void packages_look(struct zygotes *z)
+{
+    uint64_t now = clock_us();
+
+    if (z->looked_us && now - z->looked_us < ZYGOTE_LOOK_S * UINT64_C(1000000))
+        return;
+    z->looked_us = now;
+    z->packages = packages_changed(z);
+}
+
+/* ---- programs ---- */
+
 void zygotes_init(struct zygotes *z, const char *directory, const char *runtimes)
 {
     z->mntns = -1;
     z->runtimes = *runtimes ? open(runtimes, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    for (size_t i = 0; i < ZYGOTE_PLACES; i++)
+        z->installed[i] = open(places[i].directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    packages_look(z);
     for (size_t t = 0; t < TEMPLATE_COUNT; t++) {
         struct zygote *g = &z->of[t];
 
-        *g = (struct zygote){.program = -1, .companion = -1, .sock = -1};
+        *g = (struct zygote){.program = -1, .companion = -1, .sock = -1, .next = -1};
         if (!is_complete(z, t, *runtimes != '\0'))
             continue;
         g->companion = open_beside(directory, programs[t].companion);
@@ -114,14 +154,15 @@ __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enu
     _exit(127);
 }
 
-static int start(struct zygotes *z, enum plan_template t, struct err *e)
+/* ---- generations ---- */
+
+static int boot(const struct zygotes *z, enum plan_template t, int *ret_sock, struct err *e)
 {
-    struct zygote *g = &z->of[t];
     cleanup_close int here = -1, there = -1;
     int sp[2], r;
     pid_t pid;
 
-    if (g->program < 0)
+    if (z->of[t].program < 0)
         return err_set(e, ERR_HOST, "%s is not installed", programs[t].name);
     r = fd_socketpair(SOCK_SEQPACKET, sp);
     if (r < 0)
@@ -132,18 +173,61 @@ static int start(struct zygotes *z, enum plan_template t, struct err *e)
         return err_sys(e, -errno, "fork a zygote");
     if (pid == 0)
         become_zygote(z, t, there);
-    closep(&g->sock); /* an older generation ends when its last keeper does */
-    g->sock = take_fd(&here);
-    g->generation++;
-    g->runs = 0;
-    g->born_us = clock_us();
+    *ret_sock = take_fd(&here);
     return 0;
 }
 
-static bool spent(const struct zygote *g)
+/* The socket is taken. An older generation ends when its last keeper does. */
+static void begin_generation(struct zygotes *z, enum plan_template t, int *sock)
 {
-    return g->sock < 0 || g->runs >= ZYGOTE_RUNS_MAX ||
-           clock_us() - g->born_us >= ZYGOTE_SECONDS_MAX * UINT64_C(1000000);
+    struct zygote *g = &z->of[t];
+
+    closep(&g->sock);
+    g->sock = take_fd(sock);
+    g->generation++;
+    g->runs = 0;
+    g->born_us = clock_us();
+    g->packages = z->packages;
+}
+
+static int start(struct zygotes *z, enum plan_template t, struct err *e)
+{
+    cleanup_close int sock = -1;
+
+    if (boot(z, t, &sock, e) < 0)
+        return -1;
+    begin_generation(z, t, &sock);
+    return 0;
+}
+
+static bool spent(const struct zygotes *z, const struct zygote *g)
+{
+    return g->runs >= ZYGOTE_RUNS_MAX ||
+           clock_us() - g->born_us >= ZYGOTE_SECONDS_MAX * UINT64_C(1000000) ||
+           z->packages != g->packages;
+}
+
+/* Nobody waits for the next generation: it is started beside the old one and takes over when it
+ * says that it is warm. One that dies before is tried again. */
+static void renew(struct zygotes *z, enum plan_template t)
+{
+    struct zygote *g = &z->of[t];
+    struct err ignored;
+    ssize_t said;
+    char warm;
+
+    packages_look(z);
+    if (g->sock < 0 || !spent(z, g))
+        return;
+    if (g->next < 0) {
+        (void)boot(z, t, &g->next, &ignored);
+        return;
+    }
+    said = recv(g->next, &warm, sizeof warm, MSG_DONTWAIT);
+    if (said == sizeof warm)
+        begin_generation(z, t, &g->next);
+    else if (said == 0 || (errno != EAGAIN && errno != EINTR))
+        closep(&g->next);
 }
 
 static int order(const struct zygote *g, const struct keeper *k)
@@ -171,7 +255,8 @@ int zygotes_fork(struct zygotes *z, enum plan_template t, const struct keeper *k
     struct zygote *g = &z->of[t];
     int r;
 
-    if (spent(g) && start(z, t, e) < 0)
+    renew(z, t);
+    if (g->sock < 0 && start(z, t, e) < 0)
         return -1;
     r = order(g, k);
     if (r == -EPIPE || r == -ECONNRESET) { /* it died: once more with a new one */
@@ -192,7 +277,8 @@ bool zygotes_outdated(struct zygotes *z, enum plan_template t, unsigned generati
     if (t == TEMPLATE_EXEC)
         return false;
     g->runs++;
-    return generation != g->generation || spent(g);
+    renew(z, t);
+    return generation != g->generation;
 }
 
 /* ---- in the zygote ---- */
@@ -215,8 +301,11 @@ static void become_keeper(const struct zygote_msg *m, const int *fds, size_t n, 
 
 void zygote_serve(const struct filters *filters, const struct init_host *host, struct keeper *ret)
 {
+    static const char warm = 1;
+
     ret->filters = filters;
     ret->host = host;
+    (void)!fd_send(ZYGOTE_FD, &warm, sizeof warm, NULL, 0);
     (void)signal(SIGCHLD, SIG_IGN); /* keepers report to the launcher, not to us */
     for (;;) {
         int fds[1 + CG_CONTROLLER_COUNT];

@@ -7,7 +7,8 @@
  * that a tenant wrote, and on command forks a keeper (keeper.h) whose sandboxes
  * begin with the interpreter ready. All of them share the zygote's address
  * layout and hash seed; so a generation ends after a number of runs or minutes,
- * and slots of an older one are closed as soon as they are free.
+ * or when packages were installed. The next one is started then, and serves as
+ * soon as it is warm; slots of an older one are closed when they are free.
  */
 #pragma once
 
@@ -23,6 +24,7 @@ enum {
     ZYGOTE_FD_RUNTIMES = 6,  /* the directory of WebAssembly runtimes, for those that have one */
     ZYGOTE_RUNS_MAX = 20000, /* of one generation */
     ZYGOTE_SECONDS_MAX = 3600,
+    ZYGOTE_LOOK_S = 2, /* between two looks at the installed packages */
 };
 
 /* launcher -> zygote, with descriptors: keeper socket, then the procs files that exist. */
@@ -37,13 +39,20 @@ struct zygote {
     int program;   /* owned: opened in the host's root; -1: not installed */
     int companion; /* owned, or -1 */
     int sock;      /* owned: -1 when not running */
+    int next;      /* owned: the coming generation, until it says that it is warm; or -1 */
     unsigned generation, runs;
     uint64_t born_us; /* monotonic: a clock that is set does not matter */
+    int64_t packages; /* when they had last changed, then */
 };
 
+enum { ZYGOTE_PLACES = 3 };
+
 struct zygotes {
-    int mntns;    /* borrowed */
-    int runtimes; /* owned: directory of WebAssembly runtimes, or -1 */
+    int mntns;                    /* borrowed */
+    int runtimes;                 /* owned: directory of WebAssembly runtimes, or -1 */
+    int installed[ZYGOTE_PLACES]; /* owned: where installing a package leaves a trace, or -1 */
+    uint64_t looked_us;
+    int64_t packages; /* when they last changed, as of then */
     struct zygote of[TEMPLATE_COUNT];
 };
 
@@ -58,5 +67,6 @@ must_check int zygotes_fork(struct zygotes *z, enum plan_template t, const struc
 /* Counts a run. True: slots of that generation should not serve again. */
 bool zygotes_outdated(struct zygotes *z, enum plan_template t, unsigned generation);
 
-/* In the zygote: waits for commands and forks; returns only in a new keeper, with *ret filled. */
+/* In the zygote: says that it is warm, waits for commands and forks; returns only in a new keeper,
+ * with *ret filled. */
 void zygote_serve(const struct filters *filters, const struct init_host *host, struct keeper *ret);

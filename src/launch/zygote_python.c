@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "launch/heap.h"
@@ -28,8 +29,10 @@
 extern const char wrap_python[];
 extern const char wrap_call_python[];
 extern const char zygote_python_warm[];
+extern const char zygote_python_science[];
 
 struct warmed {
+    bool science;
     PyObject *run, *finish, *shadowed, *before, *wake, *rehearse;
 };
 
@@ -70,6 +73,17 @@ static PyObject *load(const char *name, const char *text)
     return m;
 }
 
+/* Modules that a template of its own has beside those that all have. */
+static int warm_science(void)
+{
+    PyObject *m = load("_sandbox_science", zygote_python_science);
+
+    Py_XDECREF(m);
+    return m && PyDict_DelItemString(PyImport_GetModuleDict(), "_sandbox_science") == 0
+               ? 0
+               : report("modules of data science");
+}
+
 static int warm(struct warmed *w)
 {
     PyObject *wrapper = load("_sandbox", wrap_python), *warmer = NULL, *done;
@@ -80,6 +94,8 @@ static int warm(struct warmed *w)
     Py_XDECREF(done);
     if (!done)
         return report("wrapper of calls");
+    if (w->science && warm_science() < 0)
+        return -1;
     warmer = load("_sandbox_warm", zygote_python_warm);
     if (!warmer)
         return report("modules");
@@ -142,6 +158,8 @@ __attribute__((noreturn)) static void run_job(void *user)
     int r;
 
     (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is an exception, as in every Python */
+    if (w->science) /* who knows what they left to be done after a fork */
+        PyOS_AfterFork_Child();
     ignored = PyObject_CallNoArgs(w->wake);
     if (!ignored)
         PyErr_Print();
@@ -179,9 +197,9 @@ static int quiet_streams(void)
     return null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ? -1 : 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    struct warmed w = {0};
+    struct warmed w = {.science = argc > 1 && strcmp(argv[1], "science") == 0};
     const struct init_host host = {.run = run_job, .user = &w};
     struct filters filters;
     struct keeper k = {0};

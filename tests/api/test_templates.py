@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""Warmed interpreters: which there are, how long one serves, and how many wait."""
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+import harness
+
+PACKAGES = pathlib.Path("/var/lib/dpkg/status")
+ECHO = "def handler(event):\n    return event"
+
+
+def template(result):
+    return result["isolation"]["template"]
+
+
+def until_warm(daemon, name, code=ECHO, **fields):
+    """The first result that came from that template."""
+    def look():
+        result = daemon.execute(code, **fields)
+        assert result["status"] == "success", result
+        return result if template(result) == name else None
+
+    return harness.wait_until(look, f"a sandbox of {name}")
+
+
+def waiting(daemon, name, state="ready"):
+    text = daemon.request("GET", "/metrics").text
+    return int(float(re.search(rf'^sandbox_pool\{{template="{name}",state="{state}"\}} (\S+)$', text, re.M)[1]))
+
+
+# ---- data science ----
+
+
+def has(module):
+    return subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def test_data_science_has_its_modules_loaded(daemon):
+    harness.need(has("numpy"), "python3-numpy is not installed")
+    result = until_warm(daemon, "python-datascience", """
+import sys
+loaded = "numpy" in sys.modules
+import numpy
+def handler(event):
+    return [loaded, int(numpy.arange(5).sum()), numpy.random.rand()]
+""", template="python-datascience")
+    loaded, total, number = result["return_value"]
+    assert loaded is True and total == 10
+    again = daemon.returned("import numpy\ndef handler(event):\n    return numpy.random.rand()",
+                            template="python-datascience")
+    assert again != number, "random numbers differ in every run"
+
+
+def test_data_science_knows_pandas(daemon):
+    harness.need(has("pandas"), "python3-pandas is not installed")
+    code = """
+import pandas
+def handler(event):
+    return int(pandas.DataFrame({"a": event["a"]})["a"].sum())
+"""
+    assert until_warm(daemon, "python-datascience", code, template="python-datascience",
+                      event={"a": [1, 2, 3]})["return_value"] == 6
+
+
+def test_without_the_packages_it_is_python_all_the_same(daemon):
+    until_warm(daemon, "python-datascience", template="python-datascience", event={"a": 1})
+
+
+def test_the_plain_template_has_none_of_them(daemon):
+    code = "import sys\ndef handler(event):\n    return 'numpy' in sys.modules"
+    assert daemon.returned(code) is False
+    assert daemon.returned(code, template="python") is False
+
+
+@pytest.mark.parametrize("name", ["", "node", "python-datascience ", 7])
+def test_other_names_are_refused(daemon, name):
+    r = daemon.request("POST", "/execute", json={"code": ECHO, "language": "python", "template": name})
+    assert r.status in (400, 422) and "template" in r.text
+
+
+# ---- generations ----
+
+HASH = "def handler(event):\n    return hash('a text')"
+
+
+def test_a_generation_shares_its_hash_seed_and_ends_when_packages_change(make_daemon):
+    harness.need(os.geteuid() == 0 and PACKAGES.exists(), "needs Debian's list of packages, and root")
+    daemon = make_daemon()
+    first = until_warm(daemon, "python", HASH)["return_value"]
+    assert daemon.returned(HASH) == first
+    before = PACKAGES.stat()
+    os.utime(PACKAGES)
+    try:
+        def changed():
+            result = daemon.execute(HASH)
+            assert result["status"] == "success" and template(result) == "python", result
+            return result["return_value"] != first
+
+        harness.wait_until(changed, "the next generation")
+    finally:
+        os.utime(PACKAGES, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+# ---- demand ----
+
+
+def burst(daemon, count):
+    code = "import time\ndef handler(event):\n    time.sleep(0.3)"
+    with concurrent.futures.ThreadPoolExecutor(count) as threads:
+        for result in threads.map(lambda _: daemon.execute(code), range(count)):
+            assert result["status"] == "success", result
+
+
+def test_a_pool_grows_with_demand_and_shrinks_when_it_is_calm(make_daemon):
+    daemon = make_daemon(POOL_PYTHON=1, POOL_CALM=1)
+    until_warm(daemon, "python")
+    burst(daemon, 8)
+    harness.wait_until(lambda: waiting(daemon, "python") >= 4, "a larger pool")
+    harness.wait_until(lambda: waiting(daemon, "python") == 1, "the pool as it was")
+
+
+def test_a_pool_does_not_grow_beyond_its_memory(make_daemon):
+    daemon = make_daemon(POOL_PYTHON=2, POOL_NODE=0, POOL_EXEC=0, POOL_DATASCIENCE=0, POOL_WASM=0, POOL_MEMORY=7)
+    until_warm(daemon, "python")
+    burst(daemon, 8)
+    harness.wait_until(lambda: waiting(daemon, "python", "preparing") == 0 and waiting(daemon, "python") == 3,
+                     "three of 2 MiB each: a fourth would be too much")
+
+
+def test_a_pool_that_is_switched_off_stays_off(make_daemon):
+    daemon = make_daemon(POOL_PYTHON=0, POOL_EXEC=0, POOL_NODE=0)
+    burst(daemon, 4)
+    assert waiting(daemon, "exec") == 0
