@@ -410,7 +410,7 @@ static int check_language(struct call *c, const char **ret_type, struct err *e)
     *ret_type = "EngineNotAvailable";
     c->wasm = r->wasm || c->lang == CALL_WASM;
     if (c->wasm)
-        return call_wasm_check(c->app, (enum call_lang_id)c->lang, e);
+        return call_wasm_check(c->app, c->where.jail, (enum call_lang_id)c->lang, e);
     *ret_type = "LanguageNotAvailable";
     if (!lang_call_available((enum call_lang_id)c->lang))
         return err_set(e, ERR_HOST, "%s is not installed on this host",
@@ -424,6 +424,9 @@ static int check_request(struct call *c, const char **ret_type, struct err *e)
     const struct call_request *r = &c->request;
     uint64_t wall = r->wall_ms ? r->wall_ms : conf->timeout_s * MS_PER_S;
 
+    *ret_type = "ValueError";
+    if (place_find(c->app, r->isolation.p ? r->isolation.p : "", &c->where, e) < 0)
+        return err_wrap(e, "isolation");
     if (check_language(c, ret_type, e) < 0)
         return -1;
     *ret_type = "ValueError";
@@ -435,8 +438,6 @@ static int check_request(struct call *c, const char **ret_type, struct err *e)
         return err_set(e, ERR_CALLER, "code: contains a NUL character");
     if (wall > conf->timeout_max_s * MS_PER_S)
         return err_set(e, ERR_CALLER, "timeout: at most %zu seconds", (size_t)conf->timeout_max_s);
-    if (place_find(c->app, r->isolation.p ? r->isolation.p : "", &c->where, e) < 0)
-        return err_wrap(e, "isolation");
     c->limits = app_limits(c->app, wall);
     run_result_init(&c->result, &c->limits);
     return 0;

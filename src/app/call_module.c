@@ -14,29 +14,30 @@
 
 static const char magic[] = {'\0', 'a', 's', 'm', 1, 0, 0, 0};
 
-int wasm_check(const struct app *a, enum plan_template t, struct err *e)
+int wasm_check(const struct app *a, const struct jail *j, enum plan_template t, struct err *e)
 {
     if (!a->config.wasm)
         return err_set(e, ERR_CALLER,
                        "the engine 'wasm' is not available: it is switched off (WASM=true)");
-    if (a->jail->templates >> TEMPLATE_WASM_FIRST == 0)
+    if (j->templates >> TEMPLATE_WASM_FIRST == 0)
         return err_set(
             e, ERR_CALLER,
             "the engine 'wasm' is not available: it needs the jail 'native' and Node.js");
-    if (!(a->jail->templates & BIT(t)))
+    if (!(j->templates & BIT(t)))
         return err_set(e, ERR_CALLER,
                        "the engine 'wasm' is not available for this language: its runtime is not "
                        "in WASM_PATH (tools/fetch-wasm)");
     return 0;
 }
 
-int call_wasm_check(const struct app *a, enum call_lang_id lang, struct err *e)
+int call_wasm_check(const struct app *a, const struct jail *j, enum call_lang_id lang,
+                    struct err *e)
 {
     const char *missing = lang_wasm_compiler_missing(lang);
 
     if (!template_is_wasm(lang_wasm_template(lang)))
         return err_set(e, ERR_CALLER, "the engine 'wasm' does not know %s", call_lang(lang)->name);
-    if (wasm_check(a, lang_wasm_template(lang), e) < 0)
+    if (wasm_check(a, j, lang_wasm_template(lang), e) < 0)
         return -1;
     if (missing)
         return err_set(e, ERR_CALLER,

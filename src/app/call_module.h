@@ -3,9 +3,11 @@
 
 #include "app/call.h"
 
-/* Can that template be run here? -1 with the reason. */
-must_check int wasm_check(const struct app *a, enum plan_template t, struct err *e);
-/* Can functions of that language be called in WebAssembly here? -1 with the reason. */
-must_check int call_wasm_check(const struct app *a, enum call_lang_id lang, struct err *e);
+/* Can that template be run in that jail? -1 with the reason. */
+must_check int wasm_check(const struct app *a, const struct jail *j, enum plan_template t,
+                          struct err *e);
+/* Can functions of that language be called in WebAssembly there? -1 with the reason. */
+must_check int call_wasm_check(const struct app *a, const struct jail *j, enum call_lang_id lang,
+                               struct err *e);
 /* The module of the request becomes the program of the call. */
 must_check int call_module_prepare(struct call *c, struct err *e);

@@ -367,7 +367,8 @@ static int prepare(struct execution *x, const struct exec_order *o, struct err *
     x->lang = a->langs->find(spec.language);
     if (a->langs->plan(&spec, &x->plan, e) < 0)
         return -1;
-    if (template_is_wasm(x->plan->template) && wasm_check(a, x->plan->template, e) < 0)
+    if (template_is_wasm(x->plan->template) &&
+        wasm_check(a, x->where.jail, x->plan->template, e) < 0)
         return -1;
     if (admission_ask(&a->admission, &x->ticket, e) < 0) {
         a->metrics.refused++;

@@ -189,7 +189,7 @@ static void write_wasm(struct jw *w, const struct app *a)
     jw_key(w, "wasm");
     jw_object(w);
     for (size_t i = 0; (l = call_lang(i)); i++) {
-        bool is_there = call_wasm_check(a, (enum call_lang_id)i, &e) == 0;
+        bool is_there = call_wasm_check(a, a->jail, (enum call_lang_id)i, &e) == 0;
 
         jw_key(w, l->name);
         jw_object(w);

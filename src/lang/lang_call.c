@@ -245,7 +245,7 @@ static int event_build(struct call_plan *p, const struct lang_call *c, size_t ar
         /* in the working directory, wherever a jail puts that; wrappers make it whole */
         jw_kv_string(&w, "file", call_lang(c->lang)->file);
         if (p->place_path[0])
-            jw_kv_string(&w, "place", rows[c->lang].place);
+            jw_kv_string(&w, "place", lang_call_place(c->lang, c->wasm));
         jw_kv_bytes(&w, "code", r->code.p, r->code.n);
     }
     if (c->stays) {

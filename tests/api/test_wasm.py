@@ -193,13 +193,35 @@ def f():
                        "modified": ["/workspace/old.txt"], "deleted": ["/workspace/moved.txt"]}
 
 
+FENCED = {"files": {"a.txt": "1"}, "permissions": {"default": {"read": True}},
+          "mount": {"dirs": {}, "onPermissionDenied": "throw"}}
+
+
 @needs_runtimes
-def test_forbidden_changes_fail_inside(daemon):
-    code = "def f():\n    open('/workspace/a.txt', 'w').write('x')"
-    options = {"files": {"a.txt": "1"}, "permissions": {"default": {"read": True}}, "mount": {
-        "dirs": {}, "onPermissionDenied": "throw"}}
-    result = wasm(daemon, "python", code, options=options)
-    assert result["status"] == "error" and result["error"]["type"].startswith("Permission"), result
+@pytest.mark.parametrize("language, code", [
+    ("python", "def f():\n    open('/workspace/a.txt', 'w').write('x')"),
+    ("ruby", "def f\n  File.write('a.txt', 'x')\nend"),
+])
+def test_forbidden_changes_fail_inside(daemon, language, code):
+    result = wasm(daemon, language, code, options=FENCED)
+    assert (result["status"], result["error"]["type"]) == ("error", "PermissionDeniedError"), result
+    assert [d["path"] for d in result["files"]["denied"]] == ["/workspace/a.txt"]
+
+
+@needs_runtimes
+@pytest.mark.parametrize("mode", ["inline", "file"])
+def test_modules_load_behind_the_fence(daemon, mode):
+    code = ("import * as std from 'std';\n"
+            "export function f() { return [std.loadFile('a.txt'), std.open('a.txt', 'w') === null] }")
+    result = wasm(daemon, "javascript", code, options=FENCED, argsMode=mode)
+    assert result["result"] == ["1", True] and result["files"]["created"] == [], result
+
+
+def test_the_engine_needs_the_native_jail(make_daemon):
+    instance = make_daemon(WASM="true", WASM_PATH=str(RUNTIMES), ISOLATION="native,subprocess")
+    result = foreign(instance, ARITHMETIC, "add", [1, 2], isolation="subprocess")
+    assert result["error"]["type"] == "EngineNotAvailable" and "native" in result["error"]["message"], result
+    assert foreign(instance, ARITHMETIC, "add", [1, 2], isolation="native")["result"] == 3
 
 
 # ---- the second wall ----

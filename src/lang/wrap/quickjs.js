@@ -359,6 +359,11 @@ function seedRandom() {
     };
 }
 
+/* Files of a call are named as seen from the working directory. */
+function whole(path, cwd) {
+    return path === undefined || path.startsWith('/') ? path : `${cwd === '/' ? '' : cwd}/${path}`;
+}
+
 function settle(setting) {
     seedRandom();
     for (const pair of setting.env) {
@@ -379,9 +384,10 @@ async function invoke(job, event) {
     return value;
 }
 
-async function runCall(event) {
-    const job = { code: event.code.replace(/^\ufeff/, '').replace(/^#!/, '//'), file: event.file, dir: directory(event.file),
-        name: event.function, body: event.body, place: event.place, shown: [] };
+async function runCall(event, cwd) {
+    const file = whole(event.file, cwd);
+    const job = { code: event.code.replace(/^\ufeff/, '').replace(/^#!/, '//'), file, dir: directory(file),
+        name: event.function, body: event.body, place: whole(event.place, cwd), shown: [] };
     let text = '';
     try {
         text = valueText(await invoke(job, event));
@@ -444,7 +450,8 @@ const hold = std.open('/dev/hold', 'r');
 if (hold.getByte() > 0) rehearse(); // here it is copied
 hold.close();
 const frames = receive();
-if (frames.N) settle(parse(frames.N));
+const setting = parse(frames.N);
+settle(setting);
 const event = frames.V ? parse(frames.V) : {};
 if (frames.C) runHandler(frames);
-else runCall(event);
+else runCall(event, setting.cwd);
