@@ -158,7 +158,7 @@ __attribute__((noreturn)) static void run_job(void *user)
     int r;
 
     (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is an exception, as in every Python */
-    if (w->science) /* who knows what they left to be done after a fork */
+    if (w->science)                 /* who knows what they left to be done after a fork */
         PyOS_AfterFork_Child();
     ignored = PyObject_CallNoArgs(w->wake);
     if (!ignored)
