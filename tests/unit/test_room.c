@@ -80,11 +80,12 @@ static void other_paths_are_the_host_s(void **state)
 static void arguments_and_variables_are_moved_and_texts_are_not(void **state)
 {
     const struct scene *s = *state;
-    char *argv[] = {strdup("/usr/bin/cc"),         strdup("-I/workspace"),
-                    strdup("/tmp/call/main.c"),    strdup("cat /workspace/x"),
-                    strdup("/workspace\nis text"), NULL};
-    char *envp[] = {strdup("HOME=/workspace"), strdup("P=/workspace/a:/usr/lib:/tmp"),
-                    strdup("T=see /workspace"), strdup("E="), NULL};
+    char cc[] = "/usr/bin/cc", include[] = "-I/workspace", file[] = "/tmp/call/main.c";
+    char words[] = "cat /workspace/x", text[] = "/workspace\nis text";
+    char home[] = "HOME=/workspace", list[] = "P=/workspace/a:/usr/lib:/tmp";
+    char see[] = "T=see /workspace", empty[] = "E=";
+    char *argv[] = {cc, include, file, words, text, NULL};
+    char *envp[] = {home, list, see, empty, NULL};
     struct job j = {.argv = argv, .envp = envp, .cwd = "/workspace/sub"};
     char want[512];
 
@@ -104,6 +105,9 @@ static void arguments_and_variables_are_moved_and_texts_are_not(void **state)
     assert_string_equal(envp[1], want);
     assert_string_equal(envp[2], "T=see /workspace");
     assert_string_equal(envp[3], "E=");
+    char *moved[] = {(char *)(uintptr_t)j.cwd, argv[1], argv[2], envp[0], envp[1]};
+    for (size_t i = 0; i < sizeof moved / sizeof *moved; i++)
+        free(moved[i]);
 }
 
 static void names_that_are_no_directories_of_their_own_are_refused(void **state)
