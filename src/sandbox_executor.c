@@ -451,7 +451,7 @@ static int check_host(struct daemon *d)
     }
     if (a->jail)
         print_traits(a->jail->traits, required);
-    print_advice(r < 0 ? required : required & ~a->jail->traits);
+    print_advice(r < 0 || !a->jail ? required : required & ~a->jail->traits);
     (void)printf("Languages:\n");
     for (size_t i = 0; (f = lang_ops.fact(i)); i++)
         (void)printf("  %-18s %s\n", f->name, f->available ? "yes" : "no  (install it)");
