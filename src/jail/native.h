@@ -40,8 +40,9 @@ enum {
     FAILURE_MAX = 256,
     FAILURES_MAX = 16, /* of a template in a row, without a success: no more warming for a while */
     RETRY_S = 5,
-    WORDS_MS = 1000, /* the launcher's words for a sandbox that was not made */
-    WORDS_MAX = 8,   /* messages until they come */
+    BURST_US = 1000000, /* who finds none ready so soon after the pool was full came with many */
+    WORDS_MS = 1000,    /* the launcher's words for a sandbox that was not made */
+    WORDS_MAX = 8,      /* messages until they come */
 };
 
 struct box {
@@ -60,6 +61,7 @@ TAILQ_HEAD(boxes, box);
 struct pool {
     struct boxes waiting;             /* in the order they were asked for */
     unsigned least, target, n, ready; /* target: how many there should be now, at least `least` */
+    uint64_t full_us;                 /* when somebody last found it full */
     uint64_t missed_us;               /* when somebody found none ready, or the pool last shrank */
     unsigned failures;                /* in a row */
     bool proven;                      /* one was ready: until then a template is only tried */

@@ -118,31 +118,35 @@ static void calm_later(struct native *n)
         (void)event_add(&n->calm, &t);
 }
 
-/* Nobody was ready: next time there should be more, if there is memory for it. A pool that was
- * switched off stays so. */
+/*
+ * Nobody was ready. If that was a burst, there should be more next time, if there is memory for it.
+ * Where runs come faster than sandboxes can be made, a larger pool would only be empty more often.
+ * A pool that was switched off stays so.
+ */
 static void pool_missed(struct native *n, enum plan_template t)
 {
     struct pool *p = &n->pools[t];
 
     p->missed_us = clock_us();
-    if (p->least == 0 || megabytes_wanted(n) + megabytes(t) > n->pool_memory_mb)
+    if (p->least == 0 || p->missed_us - p->full_us > BURST_US ||
+        megabytes_wanted(n) + megabytes(t) > n->pool_memory_mb)
         return;
     p->target++;
     calm_later(n);
 }
 
-/* One less, and if it is there already, it goes: the youngest, which is the least warm. */
+/* By half of what it has grown. The youngest go, which are the least warm. */
 static void pool_shrink(struct pool *p, uint64_t now)
 {
-    struct box *b = TAILQ_LAST(&p->waiting, boxes);
+    struct box *b;
 
     p->missed_us = now;
-    p->target--;
-    if (p->n <= p->target || !b)
-        return;
-    box_unpool(b);
-    box_close(b);
-    box_settle(b);
+    p->target -= (p->target - p->least + 1) / 2;
+    while (p->n > p->target && (b = TAILQ_LAST(&p->waiting, boxes))) {
+        box_unpool(b);
+        box_close(b);
+        box_settle(b);
+    }
 }
 
 void pool_on_calm(evutil_socket_t fd, short what, void *user)
@@ -179,6 +183,8 @@ struct box *pool_take(struct native *n, const struct sandbox_spec *s)
 
     if (!fits_pool(n, s))
         return NULL;
+    if (p->ready >= p->target)
+        p->full_us = clock_us();
     TAILQ_FOREACH(b, &p->waiting, pool)
     if (b->ready)
         break;

@@ -27,6 +27,7 @@ enum {
     GRAVE_MS = 50,  /* between attempts to remove groups of closed slots */
     PAUSE_MS = 2,   /* before what the kernel had no memory for is tried again */
     TRIES_MAX = 100,
+    LOST_MAX = 8,  /* keepers in a row that died while they were idle */
     KILLS_MAX = 8, /* attempts */
 };
 
@@ -91,6 +92,7 @@ static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, c
         with[n++] = dependencies;
     m->slot = s->index;
     r = fd_send(s->keeper, m, sizeof *m, with, n);
+    s->lost = r == -EPIPE || r == -ECONNRESET;
     if (r < 0)
         return err_sys(e, r, "keeper of slot %u", s->index);
     s->busy = true;
@@ -107,6 +109,44 @@ static void keep_spare(struct launcher *l, enum plan_template t)
         (void)slot_open(&l->slots, t, &ignored);
 }
 
+/* The keeper itself is gone or could not start: so is its sandbox. */
+static void bury_keeper(struct launcher *l, struct slot *s, const struct err *e)
+{
+    struct launch_msg m = {.slot = s->index, .flags = LAUNCH_RETIRED};
+    bool busy = s->busy, told = s->told;
+
+    m.id = busy ? s->id : 0;
+    slot_close(&l->slots, s);
+    if (!l->slots.kind->rooted)
+        slots_purge(&l->slots);
+    if (busy) {
+        refuse(l, &m, e);
+    } else if (told) { /* somebody still holds its usage files */
+        m.verb = LAUNCH_DEAD;
+        say(l, &m, NULL, 0);
+    }
+}
+
+/* An idle slot, or a new one, that took the sandbox; NULL with the reason. A keeper that died
+ * unseen while it was idle costs nobody a request. */
+static struct slot *place(struct launcher *l, struct launch_msg *m, const int *fds, struct err *e)
+{
+    enum plan_template t = (enum plan_template)m->template;
+
+    for (int tries = 0; tries < LOST_MAX; tries++) {
+        struct slot *s = slot_find_idle(&l->slots, t);
+
+        if (!s)
+            s = slot_open(&l->slots, t, e);
+        if (!s || hand_over(l, s, m, fds, e) == 0)
+            return s;
+        if (!s->lost)
+            return NULL;
+        bury_keeper(l, s, e);
+    }
+    return NULL;
+}
+
 static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds)
 {
     struct slot *s;
@@ -116,9 +156,7 @@ static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds)
         (void)err_set(&e, ERR_BUG, "unknown template %u", m->template);
         refuse(l, m, &e);
     } else {
-        s = slot_find_idle(&l->slots, (enum plan_template)m->template);
-        if (!s)
-            s = slot_open(&l->slots, (enum plan_template)m->template, &e);
+        s = place(l, m, fds, &e);
         if (!s && e.kind == ERR_BUSY && l->pending_n < PENDING_MAX) {
             struct pending *p = &l->pending[(l->pending_at + l->pending_n++) % PENDING_MAX];
 
@@ -126,7 +164,7 @@ static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds)
             memcpy(p->fds, fds, sizeof p->fds);
             return; /* the descriptors went along */
         }
-        if (!s || hand_over(l, s, m, fds, &e) < 0)
+        if (!s)
             refuse(l, m, &e);
         else
             keep_spare(l, s->template);
@@ -174,15 +212,13 @@ static void serve_pending(struct launcher *l)
 {
     while (l->pending_n > 0) {
         struct pending *p = &l->pending[l->pending_at];
-        struct slot *s = slot_find_idle(&l->slots, (enum plan_template)p->msg.template);
         struct err e = {0};
 
-        if (!s)
-            s = slot_open(&l->slots, (enum plan_template)p->msg.template, &e);
-        if (!s)
-            return;
-        if (hand_over(l, s, &p->msg, p->fds, &e) < 0)
+        if (!place(l, &p->msg, p->fds, &e)) {
+            if (e.kind == ERR_BUSY)
+                return;
             refuse(l, &p->msg, &e);
+        }
         fd_close_all(p->fds, LAUNCH_FDS_PREPARE);
         l->pending_at = (l->pending_at + 1) % PENDING_MAX;
         l->pending_n--;
@@ -204,24 +240,6 @@ static void on_dead(struct launcher *l, struct slot *s, struct launch_msg *m)
     serve_pending(l);
 }
 
-/* The keeper itself is gone or could not start: so is its sandbox. */
-static void on_keeper_lost(struct launcher *l, struct slot *s, const struct err *e)
-{
-    struct launch_msg m = {.slot = s->index, .flags = LAUNCH_RETIRED};
-    bool busy = s->busy, told = s->told;
-
-    m.id = busy ? s->id : 0;
-    slot_close(&l->slots, s);
-    if (!l->slots.kind->rooted)
-        slots_purge(&l->slots);
-    if (busy) {
-        refuse(l, &m, e);
-    } else if (told) { /* somebody still holds its usage files */
-        m.verb = LAUNCH_DEAD;
-        say(l, &m, NULL, 0);
-    }
-}
-
 static void on_keeper(struct launcher *l, struct slot *s)
 {
     struct launch_msg m;
@@ -234,13 +252,13 @@ static void on_keeper(struct launcher *l, struct slot *s)
         pause_a_little();
     } else if (got != sizeof m) {
         (void)err_set(&e, ERR_HOST, "the keeper of slot %u died", s->index);
-        on_keeper_lost(l, s, &e);
+        bury_keeper(l, s, &e);
     } else if (m.verb == LAUNCH_STARTED && n == 1) {
         on_started(l, s, &m, fd);
     } else if (m.verb == LAUNCH_DEAD) {
         on_dead(l, s, &m);
     } else {
-        on_keeper_lost(l, s, &m.err);
+        bury_keeper(l, s, &m.err);
     }
 }
 

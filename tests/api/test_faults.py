@@ -22,7 +22,7 @@ from faults import ERRORS, HTTP_ERRORS, Faulty, Finding
 LONG = os.environ.get("SBX_LONG") == "1"
 EACH_MAX = 40       # of one kind in the long sweep; the rest is sampled
 RESTARTS_MAX = 5    # of the launcher; then another daemon, before the guard gives up
-QUIET = {"RETAIN_COUNT": 2, "POOL_PYTHON": 0, "POOL_NODE": 0, "NODE_ZYGOTE": "false"}
+QUIET = {"RETAIN_COUNT": 2, "POOL_MEMORY": 0, "POOL_PYTHON": 0, "POOL_NODE": 0, "NODE_ZYGOTE": "false"}
 # A second error for calls that fail in more than one way.
 OTHERS = {"openat": "ENOENT", "mount": "EPERM", "write": "EINVAL", "clone3": "ENOMEM", "clone": "ENOMEM",
           "unshare": "EPERM", "mmap": "EAGAIN", "socketpair": "ENFILE", "read": "EINTR", "sendmsg": "EINTR",
@@ -216,7 +216,7 @@ def test_a_lasting_shortage_refuses_and_passes(make_faulty):
 
 
 def test_a_dead_zygote_is_replaced(make_faulty):
-    faulty = make_faulty(POOL_EXEC=1, POOL_NODE=0, NODE_ZYGOTE="false", POOL_PYTHON=1)
+    faulty = make_faulty(POOL_EXEC=1, POOL_NODE=0, POOL_MEMORY=0, NODE_ZYGOTE="false", POOL_PYTHON=1)
     daemon = faulty.daemon
     code = "def handler(event): return event['n']"
     harness.wait_until(lambda: daemon.execute(code, event={"n": 1})["isolation"]["warm"], "the zygote is there")

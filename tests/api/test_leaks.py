@@ -32,7 +32,7 @@ RUNS = [
 
 
 def test_a_thousand_runs_leave_nothing(make_daemon):
-    daemon = make_daemon(RETAIN_COUNT=10, LOG_LEVEL="info")
+    daemon = make_daemon(POOL_MEMORY=0, RETAIN_COUNT=10, LOG_LEVEL="info")
     rush(daemon)
     with daemon.connect() as connection:
         mixed_runs(connection, 60)
@@ -54,7 +54,7 @@ def mixed_runs(connection, count):
 
 
 def test_cancelled_and_refused_requests_leave_nothing(make_daemon):
-    daemon = make_daemon(LOG_LEVEL="info")
+    daemon = make_daemon(POOL_MEMORY=0, LOG_LEVEL="info")
     rush(daemon)
     hurried_clients(daemon, 30)
     before = settle(daemon)
@@ -77,7 +77,7 @@ def hurried_clients(daemon, count):
 
 
 def test_memory_of_the_daemon_does_not_grow_with_runs(make_daemon):
-    daemon = make_daemon(RETAIN_COUNT=4, LOG_LEVEL="info")
+    daemon = make_daemon(POOL_MEMORY=0, RETAIN_COUNT=4, LOG_LEVEL="info")
     if daemon.is_sanitized():
         pytest.skip("a sanitizer keeps freed memory")
 
