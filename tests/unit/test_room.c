@@ -105,7 +105,7 @@ static void arguments_and_variables_are_moved_and_texts_are_not(void **state)
     assert_string_equal(envp[1], want);
     assert_string_equal(envp[2], "T=see /workspace");
     assert_string_equal(envp[3], "E=");
-    char *moved[] = {(char *)(uintptr_t)j.cwd, argv[1], argv[2], envp[0], envp[1]};
+    char *moved[] = {(char *)(uintptr_t)j.cwd, argv[0], argv[1], argv[2], envp[0], envp[1]};
     for (size_t i = 0; i < sizeof moved / sizeof *moved; i++)
         free(moved[i]);
 }
