@@ -163,8 +163,8 @@ struct fsessions {
 
 void fsessions_init(struct fsessions *s);
 /* Ends and frees all; done() does not come. Nothing may be on a worker. */
-void fsessions_done(struct fsessions *s);
-void fsessions_stop_all(struct fsessions *s, enum end_reason why);
+void fsessions_done(struct fsessions *all);
+void fsessions_stop_all(struct fsessions *all, enum end_reason why);
 
 struct turn_order {
     struct buf *text;       /* the body; taken */

@@ -212,7 +212,7 @@ bool package_host_parse(const char *p, size_t n, struct package_host *ret)
     for (size_t i = 0; i < name_n; i++) {
         if (!name[i] || !strchr(allowed, name[i]))
             return false;
-        h.name[i] = (char)tolower((unsigned char)name[i]);
+        h.name[i] = (char)(tolower)((unsigned char)name[i]); /* the function: the macro nests */
     }
     if (rest < p + n &&
         (*rest != ':' || !port_parse(rest + 1, (size_t)(p + n - rest - 1), &h.port)))

@@ -23,7 +23,7 @@ void raw_take_body(struct raw_call *r);
 /* The client is not listened to any more: the answer follows. */
 void raw_body_over(struct raw_call *r);
 /* Its words, and the status and code that go with it. */
-void raw_reply_failure(struct http_call *c, const struct file_result *f);
+void raw_reply_failure(struct http_call *c, const struct file_result *r);
 
 /* The same for a directory as an archive of that kind. */
 void archive_get(struct http_call *c, const char *kind);

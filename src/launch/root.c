@@ -165,6 +165,15 @@ static int make_directories(void)
     return 0;
 }
 
+/* Not there, or not ours to read: a host may be like that. Everything else is a failure, or the
+ * root would lack something that only a program misses. */
+static int unless_missing(int error)
+{
+    bool missing = error == ENOENT || error == ENOTDIR || error == EACCES || error == ELOOP;
+
+    return missing ? 0 : -error;
+}
+
 static int share_system(void)
 {
     char from[64], to[512], target[256];
@@ -183,6 +192,8 @@ static int share_system(void)
             r = symlink(target, to) < 0 ? -errno : 0;
         } else if (errno == EINVAL) { /* a real directory */
             r = mkdir(to, 0755) < 0 ? -errno : bind_read_only(from, to);
+        } else {
+            r = unless_missing(errno);
         }
     }
     return r;
@@ -197,7 +208,11 @@ static int copy_file(int from_dir, const char *name, int to_dir, off_t max)
     char part[16384];
     ssize_t n;
 
-    if (from < 0 || fstat(from, &st) < 0 || !(st.st_mode & S_IROTH) || st.st_size > max)
+    if (from < 0)
+        return unless_missing(errno);
+    if (fstat(from, &st) < 0)
+        return -errno;
+    if (!(st.st_mode & S_IROTH) || st.st_size > max)
         return 0;
     to = openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st.st_mode & 0755);
     if (to < 0)
@@ -214,7 +229,7 @@ static int copy_link(int from_dir, const char *name, int to_dir)
     ssize_t n = readlinkat(from_dir, name, target, sizeof target - 1);
 
     if (n <= 0)
-        return 0;
+        return n < 0 ? unless_missing(errno) : 0;
     target[n] = '\0';
     return symlinkat(target, to_dir, name) < 0 ? -errno : 0;
 }
@@ -229,7 +244,9 @@ static int copy_directory(int from_dir, const char *name, int to_dir, int depth)
     int listed, r = 0;
     DIR *d;
 
-    if (from < 0 || depth == ETC_DEPTH_MAX)
+    if (from < 0)
+        return unless_missing(errno);
+    if (depth == ETC_DEPTH_MAX)
         return 0;
     if (mkdirat(to_dir, name, 0755) < 0)
         return -errno;
@@ -238,9 +255,12 @@ static int copy_directory(int from_dir, const char *name, int to_dir, int depth)
     d = listed < 0 ? NULL : fdopendir(listed);
     if (to < 0 || !d)
         return closep(&listed), -EIO;
-    for (struct dirent *at; r == 0 && (at = readdir(d));)
+    errno = 0;
+    for (struct dirent *at; r == 0 && (at = readdir(d)); errno = 0)
         if (strcmp(at->d_name, ".") != 0 && strcmp(at->d_name, "..") != 0)
             r = copy_entry(from, at->d_name, to, depth + 1);
+    if (r == 0)
+        r = -errno;
     (void)closedir(d);
     return r;
 }
@@ -250,7 +270,7 @@ static int copy_entry(int from_dir, const char *name, int to_dir, int depth)
     struct stat st;
 
     if (fstatat(from_dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0; /* not on this host */
+        return unless_missing(errno);
     if (S_ISLNK(st.st_mode))
         return copy_link(from_dir, name, to_dir);
     if (S_ISDIR(st.st_mode))
@@ -270,7 +290,7 @@ static int share_etc_entry(const char *name)
     from = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     to = open(here, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (from < 0 || to < 0)
-        return 0;
+        return unless_missing(errno);
     return copy_entry(from, slash ? slash + 1 : name, to, 0);
 }
 

@@ -110,10 +110,10 @@ void feed_done(struct feed *f)
     f->rest_at = 0;
 }
 
-void capture_start(struct capture *c, struct event_base *base, event_callback_fn fn, void *user)
+int capture_start(struct capture *c, struct event_base *base, event_callback_fn fn, void *user)
 {
     (void)event_assign(&c->readable, base, *c->fd, EV_READ | EV_PERSIST, fn, user);
-    (void)event_add(&c->readable, NULL);
+    return event_add(&c->readable, NULL);
 }
 
 void capture_done(struct capture *c)

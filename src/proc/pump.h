@@ -52,8 +52,10 @@ struct capture {
     struct event readable;
 };
 
-/* fn is called on the loop whenever there is something to read; it calls capture_read(). */
-void capture_start(struct capture *c, struct event_base *base, event_callback_fn fn, void *user);
+/* fn is called on the loop whenever there is something to read; it calls capture_read().
+ * -1: nothing would ever be read. */
+must_check int capture_start(struct capture *c, struct event_base *base, event_callback_fn fn,
+                             void *user);
 /* Reads until the pipe is empty, its end (closed then) or the turn is over. */
 bool capture_read(struct capture *c, struct pump_scratch *s);
 void capture_done(struct capture *c);

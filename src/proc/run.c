@@ -627,15 +627,17 @@ static void events_assign(struct run *r)
     (void)evtimer_assign(&r->cpu, base, on_cpu, r);
 }
 
-static void watch(struct run *r)
+/* What is not watched would be waited for until the time is up. */
+static int watch(struct run *r, struct err *e)
 {
-    (void)event_add(&r->ctl, NULL);
-    (void)event_add(&r->job, NULL);
-    capture_start(&r->out, r->engine->base, out_on_readable, r);
-    capture_start(&r->err, r->engine->base, err_on_readable, r);
+    if (event_add(&r->ctl, NULL) < 0 || event_add(&r->job, NULL) < 0 ||
+        capture_start(&r->out, r->engine->base, out_on_readable, r) < 0 ||
+        capture_start(&r->err, r->engine->base, err_on_readable, r) < 0)
+        return err_set(e, ERR_HOST, "no memory to watch a sandbox");
     wall_arm(r, r->start_ms);
     if (r->limits.cpu_ms > 0)
         arm(&r->cpu, CPU_CHECK_MS);
+    return 0;
 }
 
 int run_start(struct run_engine *g, const struct plan *p, struct run_result *result,
@@ -673,7 +675,8 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     if (job_send(r, p, e) < 0)
         return -1;
     result->at.running = clock_us();
-    watch(r);
+    if (watch(r, e) < 0)
+        return -1;
     *ret = take_ptr(&r);
     return 0;
 }

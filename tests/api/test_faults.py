@@ -174,7 +174,8 @@ def test_a_host_that_fails_at_the_start_is_named(make_faulty):
         where = f"{role}: {call} {nth} {error}"
         faulty, words = start_with(f"arm {role} {call} {nth} {getattr(errno, error)} once")
         if faulty:
-            assert faulty.daemon.printed("echo works") == "works\n", where
+            result = faulty.daemon.execute("echo works", "shell")
+            assert result["stdout"] == "works\n", f"{where}: {result}"
             faulty.stop()
         else:
             assert "sandbox-executor: " in words, f"{where}: {words}"
