@@ -14,6 +14,7 @@ enum {
     US_PER_MS = 1000,
     CPU_CHECK_MS = 100,     /* how often a CPU limit is looked at */
     PARSE_INLINE = 1 << 20, /* larger bodies do not block the loop */
+    RUNTIME_MS = 60000,     /* a WebAssembly runtime that is used for the first time has to start */
     FAREWELL_MS = 2000,     /* a program that said it ends has so long to do it */
 };
 
@@ -83,7 +84,8 @@ static bool cpu_is_spent(const struct fsession *s)
 
 static bool can_be_interrupted(const struct fsession *s)
 {
-    return !(call_lang((size_t)s->lang)->flags & CALL_COMPILED);
+    /* V8 hands no signal to what it runs */
+    return !s->wasm && !(call_lang((size_t)s->lang)->flags & CALL_COMPILED);
 }
 
 /* A signal before the program has begun would be nobody's; one after it has answered might be the
@@ -229,6 +231,7 @@ static void queue_fail(struct fsession *s, const struct turn *like)
 
 /* ---- a process ---- */
 
+static void on_ready(void *user);
 static void on_frame(void *user, char kind, const char *p, size_t n);
 static void on_interrupted(void *user);
 static void on_run_done(void *user);
@@ -246,13 +249,19 @@ static int process_open(struct fsession *s, struct err *e)
         .mode = CALL_MODE_INLINE,
         .args = &none,
         .limits = s->limits,
+        .wasm = s->wasm,
         .dirs = s->dirs.n > 0 ? s->dirs.p : NULL,
     };
 
     if (s->build)
         spec.program = (struct bytes){s->build->program.p, s->build->program.n};
     struct run_events events = {
-        .frame = on_frame, .interrupted = on_interrupted, .done = on_run_done, .user = s};
+        .ready = on_ready,
+        .frame = on_frame,
+        .interrupted = on_interrupted,
+        .done = on_run_done,
+        .user = s,
+    };
     struct plan *plan = NULL;
     int r;
 
@@ -261,7 +270,7 @@ static int process_open(struct fsession *s, struct err *e)
     run_result_init(&s->result, &s->limits);
     if (lang_call_plan(&spec, &plan, e) < 0)
         return -1;
-    r = run_start(s->app->engine, plan, &s->result, &events, &s->run, e);
+    r = run_start(s->where.engine, plan, &s->result, &events, &s->run, e);
     lang_call_free(plan);
     return r;
 }
@@ -301,10 +310,21 @@ void fsession_start(struct fsession *s)
         s->current->at.started = s->result.at.started;
         s->current->at.running = s->result.at.running;
     }
-    deadline_set(s, s->wall_ms);
+    deadline_set(s, s->wall_ms + (s->wasm && !s->result.warm ? RUNTIME_MS : 0));
 }
 
 /* ---- what the program says ---- */
+
+static void on_ready(void *user)
+{
+    struct fsession *s = user;
+
+    if (s->state != FSESSION_LOADING)
+        return;
+    if (s->current)
+        s->current->at.running = s->result.at.running;
+    deadline_set(s, s->wall_ms);
+}
 
 static void forged(struct fsession *s)
 {

@@ -27,6 +27,7 @@
 #include <sys/queue.h>
 
 #include "app/execution.h"
+#include "app/place.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "call/args.h"
@@ -94,6 +95,8 @@ struct turn {
     /* the answer */
     char id[FSESSION_ID_MAX + 1]; /* of the session */
     int lang;
+    bool wasm;               /* the engine */
+    const struct jail *jail; /* borrowed; NULL: it never got so far */
     bool warm, restarted;
     const char *restart_reason; /* static; NULL: none */
     unsigned generation;
@@ -126,6 +129,8 @@ struct fsession {
     bool ending; /* it is freed once its process is gone */
     bool hidden; /* and cannot be found any more */
     int lang;
+    struct place where;
+    bool wasm;       /* the engine */
     struct buf text; /* owned: the body it was made of; the request points into it */
     struct call_request request;
     struct buf dirs;          /* owned: as in a plan */

@@ -56,6 +56,8 @@ static void write_session(struct jw *w, const struct fsession *s)
     jw_object(w);
     jw_kv_string(w, "id", s->id);
     jw_kv_string(w, "language", s->lang >= 0 ? call_lang((size_t)s->lang)->name : NULL);
+    jw_kv_string(w, "engine", s->wasm ? "wasm" : "native");
+    jw_kv_string(w, "isolation", s->where.jail ? s->where.jail->ops->name : NULL);
     jw_kv_string(w, "state", fsession_state_name(s->state));
     jw_kv_string(w, "createdAt", s->created_at);
     jw_kv_int(w, "generation", s->generation);
@@ -138,7 +140,7 @@ static void write_meta(struct jw *w, const struct turn *t)
     jw_kv_double(w, "duration", span_ms(t->at.asked, t->at.collected), 3);
     if (t->kind == TURN_CALL)
         jw_kv_string(w, "signatureSource", signature_source_name(t->source));
-    jw_kv_string(w, "engine", "native");
+    jw_kv_string(w, "engine", t->wasm ? "wasm" : "native");
     jw_kv_string(w, "language", t->lang >= 0 ? call_lang((size_t)t->lang)->name : NULL);
     if (t->request.function.p)
         jw_kv_bytes(w, "functionName", t->request.function.p, t->request.function.n);
@@ -188,7 +190,7 @@ void turn_json(struct turn *t, struct buf *out)
         call_termination_json(&w, t->reason, t->signal, &t->outcome,
                               denials_hint(denied, DENIAL_EPHEMERAL));
         denials_json(&w, denied, DENIAL_EPHEMERAL);
-        call_isolation_json(&w, t->app->jail, t->warm);
+        call_isolation_json(&w, t->jail ? t->jail : t->app->jail, t->warm);
     }
     call_timings_json(&w, &t->at);
     jw_object_end(&w);

@@ -4,6 +4,7 @@
 
 #include "app/app.h"
 #include "app/call_compile.h"
+#include "app/call_module.h"
 #include "app/fsession_inner.h"
 #include "app/inspect.h"
 #include "call/dirs.h"
@@ -29,14 +30,14 @@ static int check_language(struct fsession *s, const char **ret_type, struct err 
         return err_set(e, ERR_CALLER, "Unsupported language: %.64s", r->language.p);
     lang = call_lang((size_t)s->lang);
     *ret_type = "EngineNotAvailable";
-    if (r->wasm)
-        return err_set(e, ERR_CALLER, "sessions need the engine 'native'");
-    if (r->isolation.p && strcmp(r->isolation.p, s->app->jail->ops->name) != 0)
-        return err_set(e, ERR_CALLER, "isolation: sessions run in the default jail, '%s'",
-                       s->app->jail->ops->name);
+    s->wasm = r->wasm;
+    if (s->wasm && call_wasm_check(s->app, s->where.jail, (enum call_lang_id)s->lang, e) < 0)
+        return -1;
     *ret_type = "LanguageNotAvailable";
     if (!(lang->flags & CALL_SESSIONS))
         return err_set(e, ERR_CALLER, "there are no sessions of %s", lang->name);
+    if (s->wasm)
+        return 0;
     if (!lang_call_available((enum call_lang_id)s->lang))
         return err_set(e, ERR_HOST, "%s is not installed on this host", lang->name);
     return 0;
@@ -47,6 +48,8 @@ static int check_request(struct fsession *s, const char **ret_type, struct err *
     const struct config *conf = &s->app->config;
     const struct call_request *r = &s->request;
 
+    if (place_find(s->app, r->isolation.p ? r->isolation.p : "", &s->where, e) < 0)
+        return err_wrap(e, "isolation");
     if (check_language(s, ret_type, e) < 0)
         return -1;
     *ret_type = "ValueError";
@@ -123,6 +126,8 @@ static int program_write(struct fsession *s, struct err *e)
     s->build = call_build_new(s->app, s->id, s->lang, &s->request);
     if (!s->build)
         return err_set(e, ERR_HOST, "out of memory");
+    s->build->wasm = s->wasm;
+    s->build->engine = s->where.engine;
     s->build->done = on_built;
     s->build->user = s;
     dispatch_code(&d, s->request.code, &s->build->code);

@@ -184,6 +184,8 @@ void turn_detach(struct turn *t)
         return;
     memcpy(t->id, s->id, sizeof t->id);
     t->lang = s->lang;
+    t->wasm = s->wasm;
+    t->jail = s->where.jail;
     t->warm = s->result.warm;
     t->generation = s->generation;
     t->number = s->calls;

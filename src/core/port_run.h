@@ -68,11 +68,14 @@ typedef void run_relay_fn(void *user, int fd);
 typedef void run_done_fn(void *user);
 /* A frame of a program that stays. The run must not be freed from inside. */
 typedef void run_frame_fn(void *user, char kind, const char *p, size_t n);
+/* A sandbox that was not there yet has been built: from now on it is the program's time. */
+typedef void run_ready_fn(void *user);
 /* The signal asked for by run_interrupt() has been sent. */
 typedef void run_interrupted_fn(void *user);
 
 struct run_events {
     run_progress_fn *progress;       /* may be NULL */
+    run_ready_fn *ready;             /* may be NULL */
     run_file_fn *file;               /* NULL: the workspace is not looked at */
     run_frame_fn *frame;             /* not NULL: gets all frames; the result keeps none of them */
     run_interrupted_fn *interrupted; /* may be NULL */

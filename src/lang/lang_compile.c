@@ -45,6 +45,7 @@ static const char *const wasm_options[] = {"--target=wasm32-wasi",
                                            "-fignore-exceptions",
                                            "-mexec-model=command",
                                            "-Wl,-z,stack-size=1048576,--stack-first,--strip-all",
+                                           "-Wl,--export-table", /* sandbox_leave_to() */
                                            NULL};
 
 static int no_memory(struct err *e)

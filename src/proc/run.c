@@ -196,6 +196,8 @@ static void on_ready(struct run *r, const struct init_msg *m)
     r->ready = true;
     r->result->at.running = clock_us();
     wall_arm(r, 0); /* building the sandbox was not the program's time */
+    if (r->events.ready)
+        r->events.ready(r->events.user);
 }
 
 static void on_scanned(struct run *r, const struct init_msg *m)

@@ -6,6 +6,7 @@ pass there as it does on the native jail. docs/jails.md says the same in words.
 """
 
 ZYGOTE = "only the native jail forks programs from warmed interpreters"
+WASM = "the engine wasm runs inside the native jail only"
 WALLS = "the jail declares no walls"
 PATHS = "/workspace and /tmp are directories of the host with longer names"
 DISK = "a directory of the host has no limit of bytes or files"
@@ -35,10 +36,14 @@ VECTORS = [
 # jail -> (words in the test's id, reason); the first that fits counts
 TABLE = {
     "bwrap": [
+        ("test_wasm.py", WASM),
+        ("test_sessions_wasm.py", WASM),
         ("test_node_zygote.py", ZYGOTE),
         ("test_a_program_that_says_it_is_done_is_taken_at_its_word", ZYGOTE),
     ],
     "subprocess": [
+        ("test_wasm.py", WASM),
+        ("test_sessions_wasm.py", WASM),
         ("test_node_zygote.py", ZYGOTE),
         ("test_isolation.py", WALLS),
         ("test_rootless.py", WALLS),

@@ -195,6 +195,26 @@ def test_the_order_is_the_preference_and_requests_may_choose(make_daemon):
     assert made["isolation"] == "native"
 
 
+def test_sessions_run_in_the_jail_they_name(make_daemon):
+    need(have_bwrap(), "bubblewrap is not installed")
+    daemon = make_daemon(ISOLATION="native,bwrap", RUN_AS=None)
+    counter = {"python": "n = 0\ndef add(k):\n    global n\n    n += k\n    return n",
+               "c": "static int n;\nint add(int k) { return n += k; }"}
+    for name in ("bwrap", "native"):
+        for language, code in counter.items():
+            made = daemon.request("POST", "/v1/sessions", json={
+                "language": language, "code": code, "isolation": name})
+            assert made.status == 201 and made.json()["isolation"]["jail"] == name, made
+            path = f"/v1/sessions/{made.json()['id']}"
+            assert daemon.request("GET", path).json()["isolation"] == name
+            for want in (2, 4):
+                got = daemon.request("POST", f"{path}/call", json={"functionName": "add", "args": [2]}).json()
+                assert got["result"] == want and got["isolation"]["jail"] == name, got
+    refused = daemon.request("POST", "/v1/sessions", json={
+        "language": "python", "code": "", "isolation": "subprocess"})
+    assert refused.status == 422 and "isolation" in refused.json()["error"]["message"], refused
+
+
 @pytest.mark.parametrize("name", ["bwrap", "subprocess", "seatbelt", "no-such-jail", "nul\0inside"])
 def test_what_is_not_configured_is_refused(daemon, name):
     need(name != harness.JAIL, "this is the jail of the suite")

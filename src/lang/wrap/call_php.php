@@ -333,6 +333,7 @@ class Session
         while (\ob_get_level() > 0) {
             \ob_end_flush();
         }
+        \flush(); // php-cgi, which runs in WebAssembly, holds back what is printed
         $this->awaited = false;
         send($kind, $this->token . $payload);
     }

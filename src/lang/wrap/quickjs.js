@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Runs JavaScript in QuickJS, which is WebAssembly here: calls one function of a program, or its
- * handler. The job comes as frames over the channel and the value leaves the same way.
+ * Runs JavaScript in QuickJS, which is WebAssembly here: calls one function of a program, in a
+ * session many, or its handler. The job comes as frames over the channel and the value leaves the
+ * same way.
  *
  * The program is a script whose functions are handed out by a line at its end, or a module if it
  * imports or exports. There is no node: `std` is QuickJS's, require() knows only that and the
@@ -13,12 +14,14 @@ const HEAD = 9;
 const ANONYMOUS = '__anonymous_wrapper__';
 const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname', '__sandbox__'];
 const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
+const ANY_NAME = '(name)=>{"use strict";return eval(name)}';
 const MODULE = /^\s*(?:import\b(?!\s*\()|export\b)/m;
 const STACK_MAX = 64 * 1024;
 const MESSAGE_MAX = 16 * 1024;
 const REHEARSALS = 20;
 
 const { stringify, parse } = JSON;
+let modules = 0;
 const channel = std.open('/dev/channel', 'r+');
 
 // ---- bytes ----
@@ -75,12 +78,17 @@ function send(kind, text) {
     channel.flush();
 }
 
+function receiveOne() {
+    const head = fromUtf8(readExactly(channel, HEAD));
+    return [head[0], fromUtf8(readExactly(channel, parseInt(head.slice(1), 16)))];
+}
+
 function receive() {
     const frames = {};
     for (;;) {
-        const head = fromUtf8(readExactly(channel, HEAD));
-        frames[head[0]] = fromUtf8(readExactly(channel, parseInt(head.slice(1), 16)));
-        if (head[0] === 'G') return frames;
+        const [kind, text] = receiveOne();
+        frames[kind] = text;
+        if (kind === 'G') return frames;
     }
 }
 
@@ -124,10 +132,13 @@ function givenArguments(event) {
 /* Positions are filled already, as far as names are known; a hole is `undefined`, which makes a
    default apply. What is left by name becomes one last object. */
 function bind(event) {
-    const { args, kwargs, holes } = givenArguments(event);
+    return place(givenArguments(event), event.optionsAt);
+}
+
+function place({ args, kwargs, holes }, optionsAt) {
     for (const i of holes || []) args[i] = undefined;
     if (Object.keys(kwargs).length === 0) return args;
-    const at = event.optionsAt === undefined ? args.length : event.optionsAt;
+    const at = optionsAt === undefined ? args.length : optionsAt;
     if (at < args.length && args[at] !== undefined && args[at] !== null && typeof args[at] === 'object') {
         args[at] = { ...args[at], ...kwargs };
     } else {
@@ -166,12 +177,18 @@ function requireFrom(dir, cache) {
     };
 }
 
-function compile(code, name, isAsync) {
+/* A function that tells what the program calls by that name; without one, by the name it is given:
+   a session learns of names only when it is called. */
+function peekAt(name) {
+    if (name === undefined) return ANY_NAME;
     const root = name.split('.')[0];
-    const peek = IDENTIFIER.test(root) ? `()=>typeof ${root}==="undefined"?void 0:${root}` : '()=>void 0';
+    return IDENTIFIER.test(root) && root !== 'default' ? `()=>typeof ${root}==="undefined"?void 0:${root}` : '()=>void 0';
+}
+
+function compile(code, name, isAsync) {
     const strict = /^\s*(?:'use strict'|"use strict")/.test(code) ? "'use strict';" : '';
     return std.evalScript(`(${isAsync ? 'async ' : ''}function (${PARAMETERS.join(', ')}) {${strict}__sandbox__(${
-        peek});${code}\n})`);
+        peekAt(name)});${code}\n})`);
 }
 
 function startScript(job, program) {
@@ -182,9 +199,9 @@ function startScript(job, program) {
     });
     return {
         done,
-        found: () => {
+        found: (name) => {
             try {
-                return peek();
+                return peek(name);
             } catch (e) {
                 return undefined; // declared, but the program returned before it
             }
@@ -195,11 +212,9 @@ function startScript(job, program) {
 
 /* QuickJS's loader wants a file: a hidden one beside the program's other files, gone once loaded. */
 function startModule(job) {
-    const file = job.place || `${job.dir}/.sandbox.${Date.now()}.js`;
-    const root = job.name.split('.')[0];
-    const tail = IDENTIFIER.test(root) ? `\n;globalThis.__sandbox__ = ()=>typeof ${root}==="undefined"?void 0:${root};` : '';
+    const file = job.place || `${job.dir}/.sandbox.${Date.now()}.${modules++}.js`;
     const out = std.open(file, 'w');
-    out.puts(job.code + tail);
+    out.puts(`${job.code}\n;globalThis.__sandbox__ = ${peekAt(job.name)};`);
     out.close();
     let space = {};
     const done = import(file).finally(() => job.place || remove(file)).then((ns) => {
@@ -208,7 +223,7 @@ function startModule(job) {
         delete globalThis.__sandbox__;
     });
     job.shown.push(file);
-    return { done, found: () => job.peek(), exported: () => space };
+    return { done, found: (name) => job.peek(name), exported: () => space };
 }
 
 function startBody(job) {
@@ -238,13 +253,18 @@ function member(thing, names) {
     return thing;
 }
 
+function localOf(started, root) {
+    if (!IDENTIFIER.test(root)) return undefined;
+    return started.found(`typeof ${root} === "undefined" ? undefined : ${root}`);
+}
+
 /* What is exported under the name wins over what is only declared. */
 function find(job, started) {
     const names = job.name.split('.');
     const out = started.exported();
     const choices = [
         () => member(out, names),
-        () => member(started.found(), names.slice(1)),
+        () => member(localOf(started, names[0]), names.slice(1)),
         () => (out && out.default && (names.length > 1 || out.default.name !== job.name) ? member(out.default, names) : undefined),
         () => (out && typeof out.default === 'function' && (out.default.name === job.name || job.name === 'default')
             ? out.default : undefined),
@@ -288,6 +308,12 @@ function valueText(value) {
     return text === undefined ? 'null' : text;
 }
 
+function checkSize(text, most, what = 'returned value') {
+    const n = utf8(text).length;
+    if (n > most) throw new RangeError(`the ${what} has ${n} bytes as JSON, at most ${most} are allowed`);
+    return text;
+}
+
 // ---- failing ----
 
 function cleanStack(job, stack) {
@@ -297,7 +323,8 @@ function cleanStack(job, stack) {
     return text;
 }
 
-function report(job, error) {
+/* As JSON, and as it is written to stderr. */
+function errorTexts(job, error) {
     let type = typeof error;
     let message = '';
     let stack = '';
@@ -313,8 +340,14 @@ function report(job, error) {
     } catch (e) {
         // the type will do
     }
-    send('E', stringify({ type, message: `${message}`.slice(0, MESSAGE_MAX), stack: stack.slice(0, STACK_MAX) }));
-    return stack || `${type}: ${message}`;
+    return [stringify({ type, message: `${message}`.slice(0, MESSAGE_MAX), stack: stack.slice(0, STACK_MAX) }),
+        stack || `${type}: ${message}`];
+}
+
+function report(job, error) {
+    const [text, shownText] = errorTexts(job, error);
+    send('E', text);
+    return shownText;
 }
 
 function leave(code) {
@@ -384,17 +417,17 @@ async function invoke(job, event) {
     return value;
 }
 
-async function runCall(event, cwd) {
+function prepare(event, cwd) {
     const file = whole(event.file, cwd);
-    const job = { code: event.code.replace(/^\ufeff/, '').replace(/^#!/, '//'), file, dir: directory(file),
+    return { code: event.code.replace(/^\ufeff/, '').replace(/^#!/, '//'), file, dir: directory(file),
         name: event.function, body: event.body, place: whole(event.place, cwd), shown: [] };
+}
+
+async function runCall(event, cwd) {
+    const job = prepare(event, cwd);
     let text = '';
     try {
-        text = valueText(await invoke(job, event));
-        const n = utf8(text).length;
-        if (n > event.resultMax) {
-            throw new RangeError(`the returned value has ${n} bytes as JSON, at most ${event.resultMax} are allowed`);
-        }
+        text = checkSize(valueText(await invoke(job, event)), event.resultMax);
     } catch (error) {
         report(job, error);
         leave(1);
@@ -402,6 +435,87 @@ async function runCall(event, cwd) {
     send('R', text);
     leave(0);
 }
+
+// ---- a session ----
+
+/* Stays: reads packets from the channel (SIP, modes P and S) and answers each of them, beginning with
+   the packet's token. Nothing else goes on while it waits for one: there is no other thread. */
+class Session {
+    constructor(event, cwd) {
+        this.event = event;
+        this.cwd = cwd;
+        this.token = event.token;
+    }
+
+    answer(kind, text = '') {
+        std.out.flush();
+        std.err.flush();
+        send(kind, this.token + text);
+    }
+
+    async load() {
+        this.job = prepare(this.event, this.cwd);
+        try {
+            this.started = start(this.job);
+            await this.started.done;
+        } catch (error) {
+            this.answer('F', errorTexts(this.job, error)[0]);
+            leave(1);
+        }
+        this.answer('Y');
+    }
+
+    /* Sends the items of a generator; returns what the generator returned. */
+    async stream(value) {
+        const iterator = (value[Symbol.asyncIterator] || value[Symbol.iterator]).call(value);
+        let ended = false;
+        try {
+            for (;;) {
+                const step = await iterator.next();
+                if (step.done) {
+                    ended = true;
+                    return step.value;
+                }
+                send('I', this.token + checkSize(valueText(await step.value), this.event.resultMax, 'item'));
+            }
+        } finally {
+            if (!ended && typeof iterator.return === 'function') await iterator.return();
+        }
+    }
+
+    async call(kind, packet) {
+        const fn = find({ ...this.job, name: packet.functionName }, this.started);
+        let value = await fn.apply(undefined, place(packet, packet.optionsAt));
+        if (isGenerator(value)) value = await (kind === 'S' ? this.stream(value) : collect(value));
+        return checkSize(valueText(value), this.event.resultMax);
+    }
+
+    async turn(kind, packet) {
+        this.token = packet.token;
+        send('B', this.token);
+        try {
+            const text = await this.call(kind, packet);
+            this.answer('R', text);
+        } catch (error) {
+            this.answer('E', errorTexts(this.job, error)[0]);
+        }
+    }
+
+    async serve() {
+        await this.load();
+        for (;;) {
+            const [kind, text] = receiveOne();
+            if (kind === 'Z') {
+                this.token = text;
+                await this.load();
+            } else {
+                await this.turn(kind, parse(text));
+            }
+        }
+    }
+}
+
+// ---- the handler ----
 
 /* POST /execute: handler(event, context). */
 async function runHandler(frames) {
@@ -419,11 +533,7 @@ async function runHandler(frames) {
     try {
         const started = start(job);
         await started.done;
-        text = valueText(await find(job, started)(parse(frames.V || '{}'), context));
-        const n = utf8(text).length;
-        if (told.result_max && n > told.result_max) {
-            throw new RangeError(`the returned value has ${n} bytes as JSON, at most ${told.result_max} are allowed`);
-        }
+        text = checkSize(valueText(await find(job, started)(parse(frames.V || '{}'), context)), told.result_max || Infinity);
     } catch (error) {
         if (error.message === "Function 'handler' not found") {
             error = Object.assign(new Error('handler(event) is not defined'), { name: 'HandlerNotFound' });
@@ -454,4 +564,5 @@ const setting = parse(frames.N);
 settle(setting);
 const event = frames.V ? parse(frames.V) : {};
 if (frames.C) runHandler(frames);
+else if (event.mode === 'session') new Session(event, setting.cwd).serve();
 else runCall(event, setting.cwd);

@@ -266,6 +266,25 @@ function makeWasi(work, tree, streams, exit) {
     return new Wasi({ args: ['program'], env, tree, streams, exit });
 }
 
+/* A program that stays may leave a call in the middle: it cannot unwind its stack, so what was called
+   is forgotten here, and it is entered anew. */
+class Left {
+    constructor(again) {
+        this.again = again;
+    }
+}
+
+function enter({ _start, __indirect_function_table: functions }) {
+    for (let go = _start;;) {
+        try {
+            return go();
+        } catch (error) {
+            if (!(error instanceof Left)) throw error;
+            go = functions.get(error.again);
+        }
+    }
+}
+
 /* A program that was compiled from C: our wrapper is part of it and has the channel. */
 function runProgram(work) {
     const tree = new Tree(new Library());
@@ -273,13 +292,16 @@ function runProgram(work) {
     const channel = new Channel(CHANNEL);
     const wasi = makeWasi(work, tree, [new Stream(0), new Stream(1), new Stream(2), channel,
         new Folder(tree, [], '/')], leave);
+    wasi.imports.sandbox_leave = (again) => {
+        throw new Left(again);
+    };
     const bytes = fs.readFileSync(work.program);
     fs.unlinkSync(work.program);
     try {
         const compiled = new WebAssembly.Module(bytes);
         const instance = new WebAssembly.Instance(compiled, importsFor(compiled, wasi));
         wasi.memory = instance.exports.memory;
-        instance.exports._start();
+        enter(instance.exports);
     } catch (error) {
         crash(error);
     }
