@@ -5,11 +5,16 @@
 #include <Python.h>
 #include <malloc.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
 
 enum { HUGE_PAGE = 2 << 20, REGION = 256 << 20 };
+
+/* Of malloc: what the interpreter and its modules take in all is a quarter of it. The threshold is
+ * glibc's own, which no longer moves once anything was set. */
+enum { BREAK = 16 << 20, MMAP_THRESHOLD = 128 << 10 };
 
 /* Of CPython's allocator for small objects (Objects/obmalloc.c of 3.10 and later). */
 enum { POOL = 16 << 10, POOL_HEAD = 48, SMALL_STEP = 16, SMALL_MAX = 512, BLOCKS_MAX = 1 << 20 };
@@ -44,6 +49,25 @@ static void arena_free(void *ctx, void *p, size_t n)
         (void)munmap(p, n);
 }
 
+/*
+ * Malloc grows from the break. Takes more from there at once than it will need and
+ * gives it back to malloc, which keeps it, as huge pages.
+ */
+static void huge_break(void)
+{
+    char *p;
+    uintptr_t from;
+
+    (void)mallopt(M_MMAP_THRESHOLD, 2 * BREAK);
+    (void)mallopt(M_TRIM_THRESHOLD, 2 * BREAK);
+    p = malloc(BREAK);
+    from = ((uintptr_t)p + HUGE_PAGE - 1) & ~((uintptr_t)HUGE_PAGE - 1);
+    if (p)
+        (void)madvise((void *)from, BREAK - HUGE_PAGE, MADV_HUGEPAGE);
+    free(p);
+    (void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
+}
+
 void heap_prepare(void)
 {
     /* The context must live as long as the process and is the first thing in its own region. */
@@ -54,7 +78,7 @@ void heap_prepare(void)
     char *base;
 
     (void)mallopt(M_ARENA_MAX, 1);
-    (void)mallopt(M_TOP_PAD, 1 << 20);
+    huge_break();
     if (raw == MAP_FAILED)
         return;
     base = (char *)(((uintptr_t)raw + HUGE_PAGE - 1) & ~((uintptr_t)HUGE_PAGE - 1));

@@ -20,8 +20,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "launch/heap.h"
 #include "launch/keeper.h"
+#include "launch/python_job.h"
 #include "launch/runner.h"
 #include "launch/text.h"
 #include "launch/zygote.h"
@@ -33,7 +35,11 @@ extern const char zygote_python_science[];
 
 struct warmed {
     bool science;
-    PyObject *run, *finish, *shadowed, *before, *wake, *rehearse;
+    struct python_channel channel;
+    PyObject *serve, *finish, *shadowed, *before, *rehearse, *adopted;
+    PyObject *environ;         /* what os.environ holds */
+    PyObject *random, *seed;   /* of the module: its generator and how that is seeded */
+    PyObject *thread, *native; /* the main thread and the name of its number */
 };
 
 static int report(const char *what)
@@ -84,11 +90,49 @@ static int warm_science(void)
                : report("modules of data science");
 }
 
+/* Binds functions and objects of a module: what is called after a fork is not looked up there. */
+static int take_hold(PyObject *module, const char *const *names, PyObject **const *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        *to[i] = PyObject_GetAttrString(module, names[i]);
+        if (!*to[i])
+            return -1;
+    }
+    return 0;
+}
+
+static int bind_all(struct warmed *w, PyObject *wrapper, PyObject *warmer)
+{
+    static const char *const theirs[] = {"serve", "finish", "shadowed", "adopted"};
+    static const char *const ours[] = {"before",    "rehearse", "environ",
+                                       "generator", "seed",     "thread"};
+    PyObject **const a[] = {&w->serve, &w->finish, &w->shadowed, &w->adopted};
+    PyObject **const b[] = {&w->before, &w->rehearse, &w->environ,
+                            &w->random, &w->seed,     &w->thread};
+
+    w->native = PyUnicode_InternFromString("_native_id");
+    return w->native && take_hold(wrapper, theirs, a, ARRAY_LEN(a)) == 0
+               ? take_hold(warmer, ours, b, ARRAY_LEN(b))
+               : -1;
+}
+
+/* The wrapper's own channel is for interpreters that start cold. */
+static int give_channel(struct warmed *w, PyObject *wrapper)
+{
+    PyObject *send = python_channel_send(&w->channel), *end = python_channel_end(&w->channel);
+    PyObject *done = send && end ? PyObject_CallMethod(wrapper, "given", "OO", send, end) : NULL;
+
+    Py_XDECREF(send);
+    Py_XDECREF(end);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
 static int warm(struct warmed *w)
 {
     PyObject *wrapper = load("_sandbox", wrap_python), *warmer = NULL, *done;
 
-    if (!wrapper)
+    if (!wrapper || give_channel(w, wrapper) < 0)
         return report("wrapper");
     done = PyObject_CallMethod(wrapper, "prepare", "s", wrap_call_python);
     Py_XDECREF(done);
@@ -96,34 +140,32 @@ static int warm(struct warmed *w)
         return report("wrapper of calls");
     if (w->science && warm_science() < 0)
         return -1;
+    if (python_channel_open(&w->channel, STDIN_FILENO) < 0) /* which is nothing: it rehearses */
+        return report("channel");
     warmer = load("_sandbox_warm", zygote_python_warm);
     if (!warmer)
         return report("modules");
-    w->run = PyObject_GetAttrString(wrapper, "run");
-    w->finish = PyObject_GetAttrString(wrapper, "finish");
-    w->shadowed = PyObject_GetAttrString(wrapper, "shadowed");
-    w->before = PyObject_GetAttrString(warmer, "before");
-    w->wake = PyObject_GetAttrString(warmer, "wake");
-    w->rehearse = PyObject_GetAttrString(warmer, "rehearse");
+    if (bind_all(w, wrapper, warmer) < 0)
+        return report("wrapper's functions");
     (void)PyDict_DelItemString(PyImport_GetModuleDict(),
                                "_sandbox_warm"); /* not the program's to see */
-    if (!w->run || !w->finish || !w->shadowed || !w->before || !w->wake || !w->rehearse)
-        return report("wrapper's functions");
     return 0;
 }
 
-static PyObject *environment(char **envp)
+/*
+ * What changes in a fork of a process that has one thread and holds no lock. Of
+ * the functions that modules left with os.register_at_fork() the others only
+ * make locks anew; running all of them would cost a copy of a hundred pages.
+ */
+static void wake(const struct warmed *w)
 {
-    PyObject *list = PyList_New(0);
+    PyObject *number = PyLong_FromLong(gettid());
+    PyObject *done = PyObject_CallOneArg(w->seed, w->random);
 
-    for (; list && *envp; envp++) {
-        PyObject *one = PyBytes_FromString(*envp);
-
-        if (!one || PyList_Append(list, one) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(one);
-    }
-    return list;
+    if (!done || !number || PyObject_SetAttr(w->thread, w->native, number) < 0)
+        PyErr_Print();
+    Py_XDECREF(done);
+    Py_XDECREF(number);
 }
 
 static bool job_is_waiting(void)
@@ -133,11 +175,22 @@ static bool job_is_waiting(void)
     return poll(&p, 1, 0) > 0;
 }
 
+static const char *variable(char **envp, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (; *envp; envp++)
+        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=')
+            return *envp + n + 1;
+    return NULL;
+}
+
 /* Packages of a session may stand in for modules that are here already. Nothing of the job but its
  * head has been read: an interpreter of its own reads the rest. */
-static void start_anew_if_shadowed(const struct warmed *w, const struct job *j, PyObject *env)
+static void start_anew_if_shadowed(const struct warmed *w, const struct job *j)
 {
-    PyObject *answer = PyObject_CallFunctionObjArgs(w->shadowed, env, NULL);
+    const char *path = variable(j->envp, "PYTHONPATH");
+    PyObject *answer = path ? PyObject_CallFunction(w->shadowed, "y", path) : NULL;
     bool anew = answer && PyObject_IsTrue(answer) == 1;
 
     if (!answer)
@@ -147,41 +200,73 @@ static void start_anew_if_shadowed(const struct warmed *w, const struct job *j, 
         runner_fail("exec", runner_become(j));
 }
 
+static int take_environment(const struct warmed *w, const struct job *j)
+{
+    PyObject *done;
+
+    if (python_environment(w->environ, j->envp) < 0)
+        return -1;
+    if (!w->science && !variable(j->envp, "TZ") && !variable(j->envp, "PYTHONPATH"))
+        return 0;
+    done = PyObject_CallNoArgs(w->adopted);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* Reads the job and runs it; the exit status. */
+static long run_program(struct warmed *w, const struct job *j)
+{
+    PyObject *frames, *code;
+
+    start_anew_if_shadowed(w, j);
+    (void)fcntl(RUNNER_FD, F_SETFD, FD_CLOEXEC);
+    frames = python_frames(RUNNER_FD);
+    if (!frames && !PyErr_Occurred())
+        _exit(1); /* the daemon went away before it had said everything */
+    code = frames && python_channel_open(&w->channel, RUNNER_FD) == 0 && take_environment(w, j) == 0
+               ? PyObject_CallOneArg(w->serve, frames)
+               : NULL;
+    Py_XDECREF(frames);
+    if (!code)
+        PyErr_Print();
+    return code ? PyLong_AsLong(code) : 1;
+}
+
+/* What it touches is then private before the job comes. */
+static void rehearse(struct warmed *w)
+{
+    cleanup_close int void_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    PyObject *done = NULL;
+
+    if (void_fd >= 0 && python_channel_open(&w->channel, void_fd) == 0)
+        done = PyObject_CallNoArgs(w->rehearse);
+    if (!done)
+        PyErr_Clear();
+    Py_XDECREF(done);
+}
+
 /* In the first process of a sandbox. */
 __attribute__((noreturn)) static void run_job(void *user)
 {
-    const struct warmed *w = user;
-    PyObject *code = NULL, *env, *ignored;
+    struct warmed *w = user;
+    PyObject *ignored;
     const char *what;
     struct job j;
-    long status = 1;
+    long status;
     int r;
 
     (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is an exception, as in every Python */
     if (w->science)                 /* who knows what they left to be done after a fork */
         PyOS_AfterFork_Child();
-    ignored = PyObject_CallNoArgs(w->wake);
-    if (!ignored)
-        PyErr_Print();
-    if (!job_is_waiting()) { /* else it would only delay it */
-        ignored = PyObject_CallNoArgs(w->rehearse);
-        if (!ignored)
-            PyErr_Clear();
-    }
+    wake(w);
+    if (!job_is_waiting()) /* else it would only delay it */
+        rehearse(w);
     r = runner_read(NULL, &j, &what);
     if (r == -ENODATA)
         _exit(0); /* never used */
     if (r < 0)
         runner_fail(what, r);
-    env = environment(j.envp);
-    if (env)
-        start_anew_if_shadowed(w, &j, env);
-    if (env)
-        code = PyObject_CallFunction(w->run, "iO", RUNNER_FD, env);
-    if (code)
-        status = PyLong_AsLong(code);
-    else
-        PyErr_Print();
+    status = run_program(w, &j);
     ignored = PyObject_CallFunctionObjArgs(w->finish, w->before, NULL);
     if (!ignored)
         PyErr_Print();
@@ -214,7 +299,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     heap_prepare();
-    if (start_interpreter() < 0 || warm(&w) < 0)
+    if (chdir("/workspace") < 0 || start_interpreter() < 0 || warm(&w) < 0)
         return EXIT_FAILURE;
     heap_settle();
     text_settle();

@@ -3,7 +3,9 @@
 
 The job comes as frames over one descriptor and the returned value leaves the same way, so stdout
 belongs to the program alone. Two ways lead here: `python3 -c <this text>`, and an interpreter that
-was warmed before: it imports this text as a module, forks, and calls run() and finish().
+was warmed before: it imports this text as a module, forks, and calls serve() and finish(). After a
+fork, every object that is touched for the first time costs the copy of a page. So what lies on the
+way of every program looks at little, and leaves alone what is right already.
 
 From exec() on, the interpreter is in the hands of the program, which may replace whatever it can
 reach. Therefore everything needed later is bound now, functions below see a private copy of the
@@ -24,22 +26,30 @@ __builtins__ = dict(vars(builtins))
 
 HEAD = 9
 DEPTH_MAX = 512
+DIGITS_SURE = 4096  # no number in a text of this length has too many digits
 PROGRESS_MAX = 64 * 1024
 MESSAGE_MAX = 16 * 1024
 STACK_MAX = 64 * 1024
 READ_SIZE = 16 * 1024  # more at once only when more was announced: memory never touched is cheaper
 VARARGS = 0x04
 FILES = (TextIOWrapper, BufferedWriter, BufferedRandom)
+PLAIN = (dict, list, str, int, float, bool, type(None), tuple)
 CONTEXT_NAMES = ("context", "ctx", "_context", "_ctx", "_")
 
 read, write, fstat, getpid = posix.read, posix.write, posix.fstat, posix.getpid
-set_inheritable = posix.set_inheritable
+getcwd, set_inheritable = posix.getcwd, posix.set_inheritable
 monotonic = time.monotonic
 frame_at = sys._getframe
 digits_get, digits_set = sys.get_int_max_str_digits, sys.set_int_max_str_digits
 excepthook = sys.excepthook
-streams = (sys.stdout, sys.stderr)
+named_streams = (("stdout", sys.stdout), ("stderr", sys.stderr))
+if sys.stdout is not None:
+    sys.stdout.reconfigure(line_buffering=True)  # what was printed survives being killed
+here = [None]  # the program's folder, as the first of sys.path
 run_exitfuncs, collect, get_objects = atexit._run_exitfuncs, gc.collect, gc.get_objects
+
+exitfuncs_count = atexit._ncallbacks
+settled = []  # containers and how long they are as long as there is nothing to be done at the end
 
 prepared = {}  # programs of our own that were compiled before: text to code
 
@@ -80,6 +90,17 @@ class Channel:
         if at is None or (at.st_dev, at.st_ino) != self.place:
             self.ended = True
             raise OSError("the program closed the descriptor its result is returned through")
+
+
+    def end(self):
+        self.ended = True
+
+
+class Given:
+    """A channel whose functions are not of this text (see serve())."""
+
+    def __init__(self, send, end):
+        self.send, self.end = send, end
 
 
 def wait_for(fd, writing):
@@ -126,12 +147,18 @@ class Unserialisable(Exception):
     pass
 
 
+scan = make_scanner(Decoding)
+
+
 def decode(text):
+    text = text.decode().strip(" \t\r\n")
+    if len(text) <= DIGITS_SURE:
+        return scan(text, 0)[0]
     # The limit on the digits of an integer protects servers; here it would only lose values.
     limit = digits_get()
     digits_set(0)
     try:
-        return make_scanner(Decoding)(text.decode().strip(" \t\r\n"), 0)[0]
+        return scan(text, 0)[0]
     finally:
         digits_set(limit)
 
@@ -155,10 +182,11 @@ def encode(value):
         digits_set(limit)
 
 
-def encode_text(value, strings):
-    def refuse(thing):
-        raise Unserialisable(thing)
+def refuse(thing):
+    raise Unserialisable(thing)
 
+
+def encode_text(value, strings):
     encoder = make_encoder({}, refuse, strings, None, ":", ",", False, False, False)
     try:
         return "".join(encoder(value, 0))
@@ -308,27 +336,38 @@ def make_main(source, path):
     main = Main("__main__")
     vars(main).update(__file__=path, __builtins__=builtins, __loader__=Loader(source))
     sys.modules["__main__"] = main
-    sys.argv = [path]
-    sys.orig_argv = [sys.executable, path]
-    folder = os.path.dirname(path)
-    if sys.path[:1] == [""]:
-        sys.path[0] = folder
-    elif sys.path[:1] != [folder]:
-        sys.path.insert(0, folder)
-    if streams[0] is not None:
-        streams[0].reconfigure(line_buffering=True)  # what was printed survives being killed
     return main
 
 
+def take_place(path):
+    """What a program sees of where it is. In a warmed interpreter nearly always the same."""
+    if sys.argv == [path]:
+        return
+    folder = path.rpartition("/")[0] or "/"
+    sys.argv = [path]
+    sys.orig_argv = [sys.executable, path]
+    if sys.path[:1] in ([""], here):
+        sys.path[0] = folder
+    elif sys.path[:1] != [folder]:
+        sys.path.insert(0, folder)
+    here[0] = folder
+
+
 def adopt(env):
-    """After a fork: the environment is another one, and random numbers must be, too."""
+    """The environment is another one than the interpreter started with."""
     os.environ.clear()
     for pair in env:
         name, _, value = pair.partition(b"=")
         os.environb[name] = value
+    adopted()
+
+
+def adopted():
+    """What follows from another environment, and from a fork."""
     if "TZ" in os.environ and hasattr(time, "tzset"):
         time.tzset()
-    sys.path[:0] = [p for p in os.environ.get("PYTHONPATH", "").split(":") if p]
+    at = sys.path[:1] == here
+    sys.path[at:at] = [p for p in os.environ.get("PYTHONPATH", "").split(":") if p]
     if "numpy.random" in sys.modules:  # `random` and others see to it themselves at a fork
         sys.modules["numpy.random"].seed()
     if "random" in sys.modules and not hasattr(posix, "register_at_fork"):
@@ -336,10 +375,9 @@ def adopt(env):
     # OpenSSL seeds itself at its first use, and nothing has used it before the fork.
 
 
-def shadowed(env):
-    """Has the module path of this environment something in place of what is loaded already? Then
-    only an interpreter that starts anew runs the program as it should be run."""
-    path = next((pair[11:] for pair in env if pair.startswith(b"PYTHONPATH=")), b"")
+def shadowed(path):
+    """Has this module path something in place of what is loaded already? Then only an interpreter
+    that starts anew runs the program as it should be run."""
     for folder in path.split(b":"):
         try:
             names = posix.listdir(folder) if folder else ()
@@ -390,8 +428,7 @@ def wants_context_slow(handler):
                                     or positional[1].name in CONTEXT_NAMES)
 
 
-def invoke(handler, event, context):
-    value = handler(event, context) if wants_context(handler) else handler(event)
+def awaited(value):
     if not hasattr(type(value), "__await__"):
         return value
     import asyncio
@@ -407,11 +444,13 @@ def invoke(handler, event, context):
 
 def flush():
     """What cannot be flushed is put back, or the interpreter would stumble over it at its end."""
-    for name, original in zip(("stdout", "stderr"), streams):
-        try:
-            getattr(sys, name).flush()
-        except BaseException:
-            setattr(sys, name, original)
+    for name, original in named_streams:
+        now = getattr(sys, name, None)
+        if now is not original:
+            try:
+                now.flush()
+            except BaseException:
+                setattr(sys, name, original)
         try:
             original.flush()
         except BaseException:
@@ -546,6 +585,7 @@ def execute(channel, frames, path):
         told = decode(frames.get("X") or b"{}")
         event = decode(frames.get("V") or b"{}")
         deadline = monotonic() + told.get("remaining_ms", 0) / 1000
+        take_place(path)
         main = make_main(source, path)
         code = prepared.get(source) or compile(source, path, "exec", dont_inherit=True)
         exec(code, vars(main))
@@ -555,7 +595,11 @@ def execute(channel, frames, path):
         if not callable(handler):
             return fail(channel, "HandlerNotFound",
                         f"handler(event) is not a function but {type(handler).__name__}")
-        payload = encode(invoke(handler, event, Context(channel, told, deadline)))
+        if wants_context(handler):
+            value = handler(event, Context(channel, told, deadline))
+        else:
+            value = handler(event)
+        payload = encode(value if type(value) in PLAIN else awaited(value))
         most = told.get("result_max") or len(payload)
         if len(payload) > most:
             return fail(channel, "ResultTooLarge", f"the returned value has {len(payload)} bytes "
@@ -568,12 +612,16 @@ def execute(channel, frames, path):
     except BaseException as e:
         return crash(channel, e, path, source)
     finally:
-        channel.ended = True
+        channel.end()
+
+
+def place():
+    return getcwd().rstrip("/") + "/handler.py"
 
 
 def run(fd, env=None):
-    """One job from descriptor fd; returns the exit code. env: the environment after a fork, as a
-    list of b"NAME=value"."""
+    """One job from descriptor fd; returns the exit code. env: the environment if it is another one,
+    as a list of b"NAME=value"."""
     set_inheritable(fd, False)
     channel = Channel(fd)
     frames = receive(fd)
@@ -587,7 +635,36 @@ def run(fd, env=None):
     if env is not None:
         sys.modules.pop(__name__, None)
         adopt(env)
-    return execute(channel, frames, os.path.join(os.getcwd(), "handler.py"))
+    return execute(channel, frames, place())
+
+
+def given(send, end):
+    """Before the fork: how frames are sent after it."""
+    global channel
+    channel = Given(send, end)
+
+
+def serve(frames):
+    """One job, after a fork: its frames have been read, its environment is in place."""
+    return execute(channel, frames, place())
+
+
+def settle():
+    """Before the fork: remembers what tells at the end that a program left nothing to be done."""
+    global settled_exitfuncs
+    import logging
+    import threading
+    for things in (threading._active, threading._shutdown_locks, threading._threading_atexits,
+                   logging._handlerList):
+        settled.append((things, len(things)))
+    settled_exitfuncs = exitfuncs_count()
+
+
+def is_settled():
+    for things, count in settled:
+        if len(things) != count:
+            return False
+    return settled and exitfuncs_count() == settled_exitfuncs
 
 
 def finish(before):
@@ -595,16 +672,17 @@ def finish(before):
     threads, runs exit functions, writes files, lets go of the program's objects. before: names in
     sys.modules when nothing of the program was there. With gc.freeze() before the fork this is
     cheap. The caller flushes stdio of C and leaves with _exit()."""
-    try:
-        threading = sys.modules.get("threading")
-        if threading is not None and (len(threading._active) > 1 or threading._shutdown_locks):
-            threading._shutdown()
-    except BaseException as e:
-        say(describe(e, "", ""))
-    try:
-        run_exitfuncs()
-    except BaseException:
-        pass
+    if not is_settled():
+        try:
+            threading = sys.modules.get("threading")
+            if threading is not None:
+                threading._shutdown()
+        except BaseException as e:
+            say(describe(e, "", ""))
+        try:
+            run_exitfuncs()
+        except BaseException:
+            pass
     let_go(before)
 
 

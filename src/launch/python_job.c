@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/python_job.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "core/frame.h"
+
+/* ---- the channel ---- */
+
+int python_channel_open(struct python_channel *c, int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    *c = (struct python_channel){.fd = fd, .pid = getpid(), .dev = st.st_dev, .ino = st.st_ino};
+    return 0;
+}
+
+static bool is_still_ours(const struct python_channel *c)
+{
+    struct stat st;
+
+    return fstat(c->fd, &st) == 0 && st.st_dev == c->dev && st.st_ino == c->ino;
+}
+
+/* The lock of the interpreter is held: frames of two threads must not mix, and the daemon always
+ * reads. */
+static int write_parts(int fd, struct iovec *v, int n)
+{
+    while (n > 0) {
+        struct pollfd p = {.fd = fd, .events = POLLOUT};
+        ssize_t put = writev(fd, v, n);
+
+        if (put < 0 && errno == EAGAIN && poll(&p, 1, -1) >= 0)
+            continue;
+        if (put < 0 && errno != EINTR)
+            return -errno;
+        for (; put > 0 && n > 0; v++, n--) {
+            size_t part = (size_t)put < v->iov_len ? (size_t)put : v->iov_len;
+
+            v->iov_base = (char *)v->iov_base + part;
+            v->iov_len -= part;
+            put -= (ssize_t)part;
+            if (v->iov_len > 0)
+                break;
+        }
+        for (; n > 0 && v->iov_len == 0; v++, n--)
+            ;
+    }
+    return 0;
+}
+
+static PyObject *channel_send(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    struct python_channel *c = PyCapsule_GetPointer(self, NULL);
+    char head[FRAME_HEAD + 1], *payload;
+    struct iovec v[2];
+    Py_ssize_t size;
+    int r;
+
+    if (n != 2 || PyBytes_AsStringAndSize(args[1], &payload, &size) < 0)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "send(kind, payload)");
+    if (c->ended || c->pid != getpid())
+        Py_RETURN_NONE;
+    if (!is_still_ours(c)) {
+        c->ended = true;
+        return PyErr_Format(PyExc_OSError,
+                            "the program closed the descriptor its result is returned through");
+    }
+    (void)snprintf(head, sizeof head, "%c%08zx", (char)PyLong_AsLong(args[0]), (size_t)size);
+    v[0] = (struct iovec){.iov_base = head, .iov_len = FRAME_HEAD};
+    v[1] = (struct iovec){.iov_base = payload, .iov_len = (size_t)size};
+    r = write_parts(c->fd, v, 2);
+    if (r == 0)
+        Py_RETURN_NONE;
+    errno = -r;
+    return PyErr_SetFromErrno(PyExc_OSError);
+}
+
+static PyObject *channel_end(PyObject *self, PyObject *none)
+{
+    struct python_channel *c = PyCapsule_GetPointer(self, NULL);
+
+    (void)none;
+    c->ended = true;
+    Py_RETURN_NONE;
+}
+
+static PyObject *function_of(struct python_channel *c, PyMethodDef *def)
+{
+    PyObject *self = PyCapsule_New(c, NULL, NULL);
+    PyObject *f = self ? PyCFunction_New(def, self) : NULL;
+
+    Py_XDECREF(self);
+    return f;
+}
+
+PyObject *python_channel_send(struct python_channel *c)
+{
+    static PyMethodDef def = {"send", (PyCFunction)(void (*)(void))channel_send, METH_FASTCALL,
+                              NULL};
+
+    return function_of(c, &def);
+}
+
+PyObject *python_channel_end(struct python_channel *c)
+{
+    static PyMethodDef def = {"end", channel_end, METH_NOARGS, NULL};
+
+    return function_of(c, &def);
+}
+
+/* ---- frames ---- */
+
+static PyObject *read_frame(int fd, char *ret_kind)
+{
+    char head[FRAME_HEAD + 1] = "";
+    PyObject *payload;
+    size_t n;
+
+    if (fd_read_full(fd, head, FRAME_HEAD) != FRAME_HEAD)
+        return NULL;
+    n = strtoul(head + 1, NULL, 16);
+    payload = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n);
+    if (payload && fd_read_full(fd, PyBytes_AS_STRING(payload), n) != (ssize_t)n)
+        Py_CLEAR(payload);
+    *ret_kind = head[0];
+    return payload;
+}
+
+PyObject *python_frames(int fd)
+{
+    PyObject *frames = PyDict_New();
+    char kind[2] = "";
+
+    while (frames && kind[0] != FRAME_GO) {
+        PyObject *payload = read_frame(fd, kind);
+
+        if (!payload || PyDict_SetItemString(frames, kind, payload) < 0)
+            Py_CLEAR(frames);
+        Py_XDECREF(payload);
+    }
+    return frames;
+}
+
+/* ---- the environment ---- */
+
+static bool has(PyObject *value, const char *text)
+{
+    return value && PyBytes_CheckExact(value) && strcmp(PyBytes_AS_STRING(value), text) == 0;
+}
+
+/* "NAME=value". Leaves alone what is right already. */
+static int learn(PyObject *known, const char *pair)
+{
+    const char *equals = strchr(pair, '=');
+    PyObject *name, *value = NULL;
+    int r = 0;
+
+    if (!equals)
+        return 0;
+    name = PyBytes_FromStringAndSize(pair, equals - pair);
+    if (name && !has(PyDict_GetItemWithError(known, name), equals + 1)) {
+        value = PyBytes_FromString(equals + 1);
+        r = value ? PyDict_SetItem(known, name, value) : -1;
+    }
+    Py_XDECREF(name);
+    Py_XDECREF(value);
+    return name ? r : -1;
+}
+
+int python_environment(PyObject *known, char **envp)
+{
+    Py_ssize_t n = 0;
+    int r = 0;
+
+    environ = envp;
+    for (; envp[n] && r == 0; n++)
+        r = learn(known, envp[n]);
+    if (r < 0 || PyDict_GET_SIZE(known) == n)
+        return r;
+    PyDict_Clear(known); /* something was there that is not wanted */
+    for (n = 0; envp[n] && r == 0; n++)
+        r = learn(known, envp[n]);
+    return r;
+}

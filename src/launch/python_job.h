@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What lies on the way of every job in a warmed Python: its frames, its
+ * environment, and the channel that its result goes through. The wrapper
+ * (lang/wrap/python.py) has all of this in Python, for an interpreter that starts
+ * cold. After a fork that would copy a page for nearly every object it touches;
+ * this copies hardly any.
+ */
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Where results go. A program that closes the descriptor may have a file of its own under that
+ * number; one that forks has a second copy of this, which has nothing to tell. */
+struct python_channel {
+    int fd;
+    bool ended;
+    pid_t pid;
+    dev_t dev;
+    ino_t ino;
+};
+
+/* The functions send(kind, payload) and end() of a channel; c is borrowed and must stay. New
+ * references, or NULL with an exception. */
+PyObject *python_channel_send(struct python_channel *c);
+PyObject *python_channel_end(struct python_channel *c);
+
+/* From now on they mean fd, in this process. */
+int python_channel_open(struct python_channel *c, int fd);
+
+/* All frames from fd up to the last, bytes by kind. NULL without an exception: the daemon went away
+ * before it had said everything. */
+PyObject *python_frames(int fd);
+
+/* Makes envp, which must stay, the environment of the process, and known, which is what os.environ
+ * holds, agree with it. -1: an exception. */
+int python_environment(PyObject *known, char **envp);
