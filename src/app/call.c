@@ -17,10 +17,7 @@
 
 enum {
     ID_RANDOM = 16,
-    PARSE_INLINE = 1 << 20,      /* larger bodies do not block the loop */
-    RENDER_INLINE = 256 * 1024,  /* nor do larger answers */
-    RENDER_OVERHEAD = 64 * 1024, /* an answer beside its texts */
-    ESCAPE_FACTOR = 6,           /* one byte becomes at most \u00XX */
+    PARSE_INLINE = 1 << 20, /* larger bodies do not block the loop */
     MS_PER_S = 1000,
 };
 
@@ -31,7 +28,7 @@ void calls_init(struct calls *c)
     TAILQ_INIT(&c->active);
 }
 
-static void call_free(struct call *c)
+void call_destroy(struct call *c)
 {
     TAILQ_REMOVE(&c->app->calls.active, c, link);
     c->app->calls.n--;
@@ -39,13 +36,14 @@ static void call_free(struct call *c)
     call_build_free(c->build);
     lang_call_free(c->plan);
     run_result_done(&c->result);
-    changes_done(&c->changes);
+    collect_done(&c->collect);
     rights_done(&c->rights);
-    call_tree_done(&c->tree);
+    call_tree_drop(c->tree);
     sync_free(c->sync);
     call_args_done(&c->args);
     call_request_done(&c->request);
     free(c->signature);
+    buf_done(&c->synced);
     buf_done(&c->dirs);
     buf_done(&c->inspected);
     buf_done(&c->text);
@@ -58,178 +56,8 @@ void calls_done(struct calls *c)
     for (struct call *next; (next = TAILQ_FIRST(&c->active));) {
         call_inspect_stop(next);
         admission_leave(&next->app->admission, &next->ticket);
-        call_free(next);
+        call_destroy(next);
     }
-}
-
-/* ---- delivering ---- */
-
-static void log_done(const struct call *c)
-{
-    const struct stamps *at = &c->result.at;
-
-    log_event(&c->app->log, LOG_INFO, "call_done", LOG_STR("execution_id", c->id),
-              LOG_STR("request_id", c->request_id),
-              LOG_STR("language", c->lang >= 0 ? call_lang((size_t)c->lang)->name : ""),
-              LOG_STR("status", call_status_name(c->outcome.status)),
-              LOG_STR("reason", c->ran ? end_reason_name(c->result.reason) : ""),
-              LOG_INT("duration_us", (int64_t)(at->collected - at->asked)));
-    if (c->ran && c->result.reason == END_FAILED)
-        log_event(&c->app->log, LOG_ERROR, "sandbox_failed", LOG_STR("execution_id", c->id),
-                  LOG_STR("error", c->result.fault));
-}
-
-static void deliver(struct call *c)
-{
-    struct app *a = c->app;
-    call_done_fn *done = c->done;
-
-    c->state = CALL_DONE;
-    if (c->refused.kind == ERR_NONE)
-        log_done(c);
-    if (done)
-        done(c->user, c);
-    if (done)
-        kept_calls_add(a->kept, c);
-    admission_leave(&a->admission, &c->ticket);
-    call_free(c);
-}
-
-/* ---- rendering ---- */
-
-static size_t room_for(const struct call *c)
-{
-    const struct run_result *r = &c->result;
-    size_t room = RENDER_OVERHEAD + ESCAPE_FACTOR * (r->out.n + r->err.n + c->function.n) +
-                  r->result.n + r->error.n;
-
-    for (size_t i = 0; i < c->changes.n; i++) {
-        const struct change *one = &c->changes.v[i];
-        size_t old = one->before ? one->before->content.n : 0;
-
-        room += ESCAPE_FACTOR * (strlen(one->path) + one->content.n + old) + 512;
-    }
-    return room;
-}
-
-static void judge(struct call *c)
-{
-    if (c->judged)
-        return;
-    c->judged = true;
-    if (c->ran)
-        call_outcome_reach(&c->result, &c->limits, &c->outcome);
-    call_take_denied(c);
-}
-
-static void render(struct call *c)
-{
-    if (c->refused.kind != ERR_NONE)
-        return;
-    judge(c);
-    c->json = BUF_INIT(room_for(c));
-    call_result_json(c, &c->json);
-}
-
-static struct call *of_work(struct work *w)
-{
-    return (struct call *)((char *)w - offsetof(struct call, work));
-}
-
-static void render_run(struct work *w)
-{
-    render(of_work(w));
-}
-
-static void render_done(struct work *w)
-{
-    deliver(of_work(w));
-}
-
-static void render_beside(struct call *c)
-{
-    c->work = (struct work){.run = render_run, .done = render_done};
-    work_submit(c->app->work, &c->work);
-}
-
-/* ---- writing changes back ---- */
-
-static void on_sync_event(void *user, const char *event, const char *json, size_t n)
-{
-    struct call *c = user;
-
-    if (c->done && c->event)
-        c->event(c->user, event, json, n);
-}
-
-static void on_synced(void *user, struct sync *s)
-{
-    struct call *c = user;
-
-    sync_report(s, &c->tree.sync);
-    sync_free(take_ptr(&c->sync));
-    c->result.at.collected = clock_us();
-    render_beside(c);
-}
-
-static void judge_run(struct work *w)
-{
-    judge(of_work(w));
-}
-
-static void judge_done(struct work *w)
-{
-    struct call *c = of_work(w);
-    struct sync_order order = {
-        .tree = &c->tree,
-        .changes = &c->changes,
-        .rules = &c->tree.mount,
-        .work = c->app->work,
-        .event = on_sync_event,
-        .done = on_synced,
-        .user = c,
-    };
-    struct err e;
-
-    if (sync_start(&order, &c->sync, &e) < 0)
-        render_beside(c);
-}
-
-void call_finish(struct call *c, bool may_deliver)
-{
-    size_t bytes = room_for(c);
-
-    c->state = CALL_COLLECTING;
-    run_free(take_ptr(&c->run));
-    c->result.at.collected = clock_us();
-    if (c->tree.mount.sync && c->ran && c->result.scanned) {
-        c->work = (struct work){.run = judge_run, .done = judge_done};
-        work_submit(c->app->work, &c->work);
-        return;
-    }
-    if (may_deliver && bytes <= (size_t)RENDER_INLINE * ESCAPE_FACTOR && c->tree.mount.n == 0) {
-        render(c);
-        deliver(c);
-        return;
-    }
-    render_beside(c);
-}
-
-/* It never ran: the call itself is wrong. */
-void call_fail(struct call *c, const char *type, const char *words)
-{
-    c->outcome = (struct call_outcome){.status = CALL_ERROR, .exit_code = 1, .type = type};
-    (void)snprintf(c->outcome.message, sizeof c->outcome.message, "%s", words);
-    call_finish(c, false);
-}
-
-/* It never ran: somebody or something ended it. */
-void call_unstarted(struct call *c, enum end_reason why, const char *words)
-{
-    c->ran = true;
-    c->result.reason = why;
-    (void)snprintf(c->result.fault, sizeof c->result.fault, "%s", words);
-    call_finish(c, false);
 }
 
 /* ---- running ---- */
@@ -314,8 +142,8 @@ int call_dirs_find(struct call *c, struct err *e)
     for (size_t i = 0; i < c->request.files_n; i++)
         if (call_dirs_add(&c->dirs, c->request.files[i].path, e) < 0)
             return -1;
-    for (size_t i = 0; i < c->tree.mount.n; i++)
-        if (call_dirs_add(&c->dirs, c->tree.mount.dir[i].inside, e) < 0)
+    for (size_t i = 0; i < c->tree->mount.n; i++)
+        if (call_dirs_add(&c->dirs, c->tree->mount.dir[i].inside, e) < 0)
             return -1;
     return 0;
 }
@@ -325,15 +153,15 @@ int call_dirs_find(struct call *c, struct err *e)
 static int fence(struct call *c, struct err *e)
 {
     const struct rights_ask ask = {
-        .mount = &c->tree.mount,
+        .mount = &c->tree->mount,
         .workdir = c->request.workdir,
         .files = c->request.files,
         .files_n = c->request.files_n,
-        .made = (const char *const *)c->tree.made,
-        .made_n = c->tree.made_n,
+        .made = (const char *const *)c->tree->made,
+        .made_n = c->tree->made_n,
     };
 
-    if (!c->tree.mount.has_perms || c->tree.mount.denied != PERM_THROW)
+    if (!c->tree->mount.has_perms || c->tree->mount.denied != PERM_THROW)
         return 0;
     c->fenced = true;
     return rights_find(&ask, &c->rights, e);
@@ -358,17 +186,15 @@ int call_plan(struct call *c, struct err *e)
     spec.rights = c->fenced ? &c->rights : NULL;
     if (c->dirs.n > 0)
         spec.dirs = c->dirs.p;
-    spec.made = (const char *const *)c->tree.made;
-    spec.made_n = c->tree.made_n;
+    spec.made = (const char *const *)c->tree->made;
+    spec.made_n = c->tree->made_n;
     if (c->build)
         spec.program = (struct bytes){c->build->program.p, c->build->program.n};
     spec.mode = c->mode =
         c->lang == CALL_WASM ? CALL_MODE_INLINE : lang_call_mode(&c->request, given_bytes(c));
     if (lang_call_plan(&spec, &c->plan, e) < 0)
         return -1;
-    if (changes_init(&c->changes, c->request.files, c->request.files_n) < 0)
-        return err_set(e, ERR_HOST, "out of memory");
-    return 0;
+    return call_collect_init(c, e);
 }
 
 /* The compiler's own words are the message, and all of them are in stderr. */
@@ -456,17 +282,17 @@ static int read_schema(struct call *c, struct err *e)
 
 static void load_run(struct work *w)
 {
-    struct call *c = of_work(w);
+    struct call *c = call_of_work(w);
     struct err e;
 
-    if (call_tree_load(&c->tree, &c->request, c->app->config.mount_roots, c->limits.workspace_max,
+    if (call_tree_load(c->tree, &c->request, c->app->config.mount_roots, c->limits.workspace_max,
                        &e) < 0)
         c->load_error = e;
 }
 
 static void load_done(struct work *w)
 {
-    struct call *c = of_work(w);
+    struct call *c = call_of_work(w);
 
     if (c->stopped)
         call_unstarted(c, c->stop_reason, "");
@@ -486,7 +312,7 @@ static void load(struct call *c)
         call_bind(c);
         return;
     }
-    if (mount_parse(&c->tree.mount, c->request.mount, c->request.permissions, &e) < 0) {
+    if (mount_parse(&c->tree->mount, c->request.mount, c->request.permissions, &e) < 0) {
         call_fail(c, "ValueError", e.text);
         return;
     }
@@ -527,12 +353,12 @@ static void parse(struct call *c)
 
 static void parse_run(struct work *w)
 {
-    parse(of_work(w));
+    parse(call_of_work(w));
 }
 
 static void parse_done(struct work *w)
 {
-    proceed(of_work(w));
+    proceed(call_of_work(w));
 }
 
 static struct call *call_new(struct app *a, const struct call_order *o)
@@ -541,11 +367,15 @@ static struct call *call_new(struct app *a, const struct call_order *o)
 
     if (!c)
         return NULL;
+    c->tree = call_tree_new();
+    if (!c->tree) {
+        free(c);
+        return NULL;
+    }
     c->app = a;
     c->where = (struct place){a->jail, a->engine};
     c->lang = -1;
     c->options_at = -1;
-    call_tree_init(&c->tree);
     c->done = o->done;
     c->event = o->event;
     c->user = o->user;

@@ -16,10 +16,10 @@
 #include "app/admission.h"
 #include "app/call_mount.h"
 #include "app/call_sync.h"
+#include "app/collect.h"
 #include "app/execution.h"
 #include "base/buf.h"
 #include "call/args.h"
-#include "call/changes.h"
 #include "call/langs.h"
 #include "call/outcome.h"
 #include "call/request.h"
@@ -78,12 +78,11 @@ struct call {
     bool stopped;
     enum end_reason stop_reason;
     struct call_outcome outcome;
-    struct changes changes;
-    struct call_tree tree;
+    struct collect collect;
+    struct call_tree *tree; /* held */
+    struct buf synced;      /* what the sync did, as JSON; empty: there was none */
     struct call_rights rights; /* what the kernel lets the run write; only where fenced */
     bool fenced;
-    bool thrown;                 /* a change was denied and that is an error */
-    struct change_work *reading; /* a file being read beside the loop */
     bool run_ended;
     bool judged;       /* the outcome is known */
     struct sync *sync; /* owned: changes being written back; else NULL */

@@ -7,17 +7,26 @@
 
 /* ---- call.c ---- */
 
+void call_destroy(struct call *c);
+/* Which directories beside /workspace are wanted; finds them once. */
+must_check int call_dirs_find(struct call *c, struct err *e);
+must_check int call_plan(struct call *c, struct err *e);
+void call_enqueue(struct call *c);
+bool call_needs_compiler(const struct call *c);
+
+/* ---- call_end.c ---- */
+
 /* The call itself is wrong: a result with status "error". Never delivers at once. */
 void call_fail(struct call *c, const char *type, const char *words);
 /* It never ran: somebody or something ended it. */
 void call_unstarted(struct call *c, enum end_reason why, const char *words);
 /* Everything is known: render and deliver, at once if that may be. */
 void call_finish(struct call *c, bool may_deliver);
-/* Which directories beside /workspace are wanted; finds them once. */
-must_check int call_dirs_find(struct call *c, struct err *e);
-must_check int call_plan(struct call *c, struct err *e);
-void call_enqueue(struct call *c);
-bool call_needs_compiler(const struct call *c);
+
+static inline struct call *call_of_work(struct work *w)
+{
+    return (struct call *)((char *)w - offsetof(struct call, work));
+}
 
 /* ---- call_bind.c ---- */
 
@@ -31,13 +40,15 @@ void call_termination_json(struct jw *w, enum end_reason reason, int signal,
                            const struct call_outcome *o, const char *hint);
 void call_isolation_json(struct jw *w, const struct jail *j, bool warm);
 void call_timings_json(struct jw *w, const struct stamps *at);
+/* What was changed, as far as it is wanted. */
+void call_files_json(struct jw *w, const struct changes *all, const struct call_request *r,
+                     int64_t left_out);
+/* The most bytes that takes. */
+size_t call_files_room(const struct changes *all);
 
-/* ---- call_collect.c: callbacks of the run ---- */
+/* ---- call_collect.c ---- */
 
+must_check int call_collect_init(struct call *c, struct err *e);
+/* callbacks of the run */
 run_file_fn call_on_file;
 run_done_fn call_on_run_done;
-
-/* ---- call_denied.c ---- */
-
-/* onPermissionDenied "throw": what was refused inside, or found among the changes, is the error. */
-void call_take_denied(struct call *c);

@@ -11,7 +11,12 @@
 #include "base/utf8.h"
 #include "core/denial.h"
 
-enum { US_PER_MS = 1000, SIGNAL_NAME_MAX = 24 };
+enum {
+    US_PER_MS = 1000,
+    SIGNAL_NAME_MAX = 24,
+    ESCAPE_FACTOR = 6, /* one byte becomes at most \u00XX */
+    CHANGE_ROOM = 512, /* a change beside its texts */
+};
 
 static double span_ms(uint64_t from, uint64_t to)
 {
@@ -36,10 +41,17 @@ static void write_content(struct jw *w, const char *key, const char *p, size_t n
     jw_object_end(w);
 }
 
-static void write_change(struct jw *w, const struct call *c, const struct change *one)
+static void write_old(struct jw *w, const struct call_file *old)
+{
+    if (old->unread)
+        jw_kv_bool(w, "oldContentOmitted", true);
+    else
+        write_content(w, "oldContent", old->content.p ? old->content.p : "", old->content.n);
+}
+
+static void write_change(struct jw *w, const struct change *one, bool contents)
 {
     char at[CLOCK_ISO_MAX];
-    bool contents = c->request.include_contents;
 
     jw_object(w);
     jw_kv_string(w, "type", change_operation(one->type));
@@ -49,30 +61,32 @@ static void write_change(struct jw *w, const struct call *c, const struct change
     else if (contents && one->type != CHANGE_DELETED)
         jw_kv_bool(w, "contentOmitted", true);
     if (contents && one->before)
-        write_content(w, "oldContent", one->before->content.p ? one->before->content.p : "",
-                      one->before->content.n);
+        write_old(w, one->before);
     jw_kv_int(w, "size", (int64_t)one->size);
     if (one->mtime_s > 0)
         jw_kv_string(w, "timestamp", clock_iso_at(one->mtime_s, one->mtime_ns, at));
     jw_object_end(w);
 }
 
-static void write_changes(struct jw *w, const struct call *c, const char *key, enum change_type t)
+static void write_changes(struct jw *w, const struct changes *all, enum change_type t,
+                          bool contents)
 {
-    jw_key(w, key);
+    static const char *const keys[CHANGE_TYPES] = {"created", "modified", "deleted"};
+
+    jw_key(w, keys[t]);
     jw_array(w);
-    for (size_t i = 0; i < c->changes.n; i++)
-        if (c->changes.v[i].type == t && !c->changes.v[i].denied)
-            write_change(w, c, &c->changes.v[i]);
+    for (size_t i = 0; i < all->n; i++)
+        if (all->v[i].type == t && !all->v[i].denied)
+            write_change(w, &all->v[i], contents);
     jw_array_end(w);
 }
 
-static void write_denied(struct jw *w, const struct call *c)
+static void write_denied(struct jw *w, const struct changes *all, bool wanted)
 {
     jw_key(w, "denied");
     jw_array(w);
-    for (size_t i = 0; i < c->changes.n && c->request.include_denied; i++) {
-        const struct change *one = &c->changes.v[i];
+    for (size_t i = 0; i < all->n && wanted; i++) {
+        const struct change *one = &all->v[i];
 
         if (!one->denied || one->ignored)
             continue;
@@ -84,21 +98,33 @@ static void write_denied(struct jw *w, const struct call *c)
     jw_array_end(w);
 }
 
-static void write_files(struct jw *w, const struct call *c)
+void call_files_json(struct jw *w, const struct changes *all, const struct call_request *r,
+                     int64_t left_out)
 {
-    int64_t left_out = c->changes.left_out + c->result.files_left_out;
-
-    if (!c->request.include_changes || !c->ran || !c->result.scanned)
+    left_out += all->left_out;
+    if (!r->include_changes)
         return;
     jw_key(w, "files");
     jw_object(w);
-    write_changes(w, c, "created", CHANGE_CREATED);
-    write_changes(w, c, "modified", CHANGE_MODIFIED);
-    write_changes(w, c, "deleted", CHANGE_DELETED);
-    write_denied(w, c);
+    for (int t = 0; t < CHANGE_TYPES; t++)
+        write_changes(w, all, (enum change_type)t, r->include_contents);
+    write_denied(w, all, r->include_denied);
     if (left_out > 0)
         jw_kv_int(w, "leftOut", left_out);
     jw_object_end(w);
+}
+
+size_t call_files_room(const struct changes *all)
+{
+    size_t room = 0;
+
+    for (size_t i = 0; i < all->n; i++) {
+        const struct change *one = &all->v[i];
+        size_t old = one->before && !one->before->unread ? one->before->content.n : 0;
+
+        room += ESCAPE_FACTOR * (strlen(one->path) + one->content.n + old) + CHANGE_ROOM;
+    }
+    return room;
 }
 
 /* ---- the rest ---- */
@@ -223,10 +249,11 @@ void call_result_json(struct call *c, struct buf *out)
     jw_kv_bytes(&w, "stdout", r->out.p ? r->out.p : "", r->out.n);
     jw_kv_bytes(&w, "stderr", r->err.p ? r->err.p : "", r->err.n);
     jw_kv_int(&w, "exitCode", c->outcome.exit_code);
-    write_files(&w, c);
-    if (c->tree.sync.n > 0) {
+    if (c->ran && r->scanned)
+        call_files_json(&w, &c->collect.changes, &c->request, r->files_left_out);
+    if (c->synced.n > 0) {
         jw_key(&w, "sync");
-        jw_raw(&w, c->tree.sync.p, c->tree.sync.n);
+        jw_raw(&w, c->synced.p, c->synced.n);
     }
     write_meta(&w, c);
     if (r->out_truncated)

@@ -13,25 +13,42 @@
 
 enum { DEPTH_MAX = 64 };
 
-void call_tree_init(struct call_tree *t)
+struct call_tree *call_tree_new(void)
 {
-    *t = (struct call_tree){0};
+    struct call_tree *t = calloc(1, sizeof *t);
+
+    if (!t)
+        return NULL;
+    t->holders = 1;
     for (size_t i = 0; i < MOUNT_DIRS_MAX; i++)
         t->fd[i] = -1;
+    return t;
 }
 
-void call_tree_done(struct call_tree *t)
+struct call_tree *call_tree_hold(struct call_tree *t)
 {
+    t->holders++;
+    return t;
+}
+
+static void list_free(char ***list, size_t *n)
+{
+    for (size_t i = 0; i < *n; i++)
+        free((*list)[i]);
+    free(*list);
+    *list = NULL;
+    *n = 0;
+}
+
+void call_tree_drop(struct call_tree *t)
+{
+    if (!t || --t->holders > 0)
+        return;
     mount_done(&t->mount);
     fd_close_all(t->fd, MOUNT_DIRS_MAX);
-    for (size_t i = 0; i < t->made_n; i++)
-        free(t->made[i]);
-    for (size_t i = 0; i < t->owned_n; i++)
-        free(t->owned[i]);
-    free(t->made);
-    free(t->owned);
-    buf_done(&t->sync);
-    call_tree_init(t);
+    list_free(&t->made, &t->made_n);
+    list_free(&t->owned, &t->owned_n);
+    free(t);
 }
 
 static int no_memory(struct err *e)

@@ -22,11 +22,12 @@ struct call_tree {
     size_t made_n;
     char **owned; /* owned, each: paths and contents that were loaded */
     size_t owned_n;
-    struct buf sync; /* owned: what the sync did, as JSON; empty: there was none */
+    unsigned holders; /* of this struct; counted on the loop only */
 };
 
-void call_tree_init(struct call_tree *t);
-void call_tree_done(struct call_tree *t);
+must_check struct call_tree *call_tree_new(void); /* held once; NULL: no memory */
+struct call_tree *call_tree_hold(struct call_tree *t);
+void call_tree_drop(struct call_tree *t); /* the last holder frees it; NULL is fine */
 
 /* Adds what is in the mounts to the request's files and takes away what may not be read. `roots`
  * is the operator's list, separated by colons; room: bytes that may be loaded. */

@@ -15,7 +15,7 @@ struct kept_sync {
     char id[EXECUTION_ID_MAX + 1];
     struct buf text; /* owned */
     struct call_request request;
-    struct call_tree tree;
+    struct call_tree *tree; /* held */
     struct changes changes;
     size_t bytes;
     uint64_t until_us;
@@ -57,7 +57,7 @@ static void drop(struct kept_sync *s)
     sync_free(s->sync);
     mount_done(&s->rules);
     changes_done(&s->changes);
-    call_tree_done(&s->tree);
+    call_tree_drop(s->tree);
     call_request_done(&s->request);
     buf_done(&s->text);
     free(s);
@@ -91,18 +91,18 @@ static size_t bytes_of(const struct call *c)
 
     for (size_t i = 0; i < c->request.files_n; i++)
         n += c->request.files[i].content.n;
-    for (size_t i = 0; i < c->changes.n; i++)
-        n += c->changes.v[i].content.n;
+    for (size_t i = 0; i < c->collect.changes.n; i++)
+        n += c->collect.changes.v[i].content.n;
     return n;
 }
 
 /* Is there anything that could go back? */
 static bool is_worth_it(const struct call *c)
 {
-    if (!c->ran || !c->result.scanned || c->tree.mount.n == 0 || c->tree.mount.sync)
+    if (!c->ran || !c->result.scanned || c->tree->mount.n == 0 || c->tree->mount.sync)
         return false;
-    for (size_t i = 0; i < c->changes.n; i++)
-        if (!c->changes.v[i].denied && mount_of(&c->tree.mount, c->changes.v[i].path))
+    for (size_t i = 0; i < c->collect.changes.n; i++)
+        if (!c->collect.changes.v[i].denied && mount_of(&c->tree->mount, c->collect.changes.v[i].path))
             return true;
     return false;
 }
@@ -121,12 +121,11 @@ void kept_calls_add(struct kept_calls *k, struct call *c)
     s->until_us = clock_us() + k->age_us;
     s->text = c->text;
     s->request = c->request;
-    s->tree = c->tree;
-    s->changes = c->changes;
+    s->tree = take_ptr(&c->tree);
+    s->changes = c->collect.changes;
     c->text = BUF_INIT(0);
     c->request = (struct call_request){0};
-    c->changes = (struct changes){0};
-    call_tree_init(&c->tree);
+    c->collect.changes = (struct changes){0};
     TAILQ_INSERT_TAIL(&k->list, s, link);
     k->n++;
     k->bytes += bytes;
@@ -186,17 +185,17 @@ int app_sync(struct app *a, const struct kept_order *o, struct kept_sync **ret, 
                        o->call_id);
     if (s->sync)
         return err_set(e, ERR_BUSY, "the changes of '%.128s' are being written back", o->call_id);
-    if (mount_parse_sync(&rules, o->rules, &s->tree.mount, e) < 0) {
+    if (mount_parse_sync(&rules, o->rules, &s->tree->mount, e) < 0) {
         mount_done(&rules);
         return -1;
     }
     s->rules = rules;
-    order.tree = &s->tree;
+    order.tree = s->tree;
     order.changes = &s->changes;
     order.rules = &s->rules;
     if (rules.answers_n == 0) { /* those of the call stay good */
-        memcpy(s->rules.answer, s->tree.mount.answer, sizeof rules.answer);
-        s->rules.answers_n = s->tree.mount.answers_n;
+        memcpy(s->rules.answer, s->tree->mount.answer, sizeof rules.answer);
+        s->rules.answers_n = s->tree->mount.answers_n;
     }
     s->event = o->event;
     s->done = o->done;

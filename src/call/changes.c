@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "call/changes.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +13,31 @@ const char *change_operation(enum change_type t)
     return names[t];
 }
 
+/* Equal paths in the order they came: the last one is the one that was written last. */
+static int by_path(const void *x, const void *y, void *user)
+{
+    const struct call_file *files = user;
+    const size_t *a = x, *b = y;
+    int r = strcmp(files[*a].path, files[*b].path);
+
+    return r ? r : (*a > *b) - (*a < *b);
+}
+
 int changes_init(struct changes *c, const struct call_file *before, size_t n)
 {
     *c = (struct changes){.before = before, .before_n = n, .content_left = CHANGES_CONTENT_MAX};
     c->seen = calloc(n + 1, sizeof *c->seen);
-    return c->seen ? 0 : -1;
+    c->now = calloc(n + 1, sizeof *c->now);
+    c->by_path = calloc(n + 1, sizeof *c->by_path);
+    if (!c->seen || !c->now || !c->by_path) {
+        changes_done(c);
+        return -1;
+    }
+    for (size_t i = 0; i < n; i++)
+        c->by_path[i] = i;
+    if (n > 1)
+        qsort_r(c->by_path, n, sizeof *c->by_path, by_path, (void *)(uintptr_t)before);
+    return 0;
 }
 
 void changes_done(struct changes *c)
@@ -27,18 +48,35 @@ void changes_done(struct changes *c)
     }
     free(c->v);
     free(c->seen);
+    free(c->now);
+    free(c->by_path);
     *c = (struct changes){0};
+}
+
+ssize_t changes_find(const struct changes *c, const char *path)
+{
+    size_t low = 0, high = c->before_n;
+
+    while (low < high) { /* where the first one behind it would be */
+        size_t middle = low + (high - low) / 2;
+
+        if (strcmp(c->before[c->by_path[middle]].path, path) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && strcmp(c->before[c->by_path[low - 1]].path, path) == 0
+               ? (ssize_t)c->by_path[low - 1]
+               : -1;
 }
 
 ssize_t changes_saw(struct changes *c, const char *path)
 {
-    /* The last of equal paths is the one that was written last. */
-    for (size_t i = c->before_n; i-- > 0;)
-        if (strcmp(c->before[i].path, path) == 0) {
-            c->seen[i] = true;
-            return (ssize_t)i;
-        }
-    return -1;
+    ssize_t i = changes_find(c, path);
+
+    if (i >= 0)
+        c->seen[i] = true;
+    return i;
 }
 
 struct change *changes_add(struct changes *c, enum change_type type, const char *path,
@@ -69,26 +107,18 @@ struct change *changes_add(struct changes *c, enum change_type type, const char 
     return v;
 }
 
-static int by_path(const void *x, const void *y)
+static int by_name(const void *x, const void *y)
 {
     const struct change *a = x, *b = y;
 
     return strcmp(a->path, b->path);
 }
 
-static bool is_repeated(const struct changes *c, size_t i)
-{
-    for (size_t k = i + 1; k < c->before_n; k++)
-        if (strcmp(c->before[k].path, c->before[i].path) == 0)
-            return true;
-    return false;
-}
-
 void changes_complete(struct changes *c)
 {
     for (size_t i = 0; i < c->before_n; i++)
-        if (!c->seen[i] && !is_repeated(c, i))
+        if (!c->seen[i] && changes_find(c, c->before[i].path) == (ssize_t)i)
             (void)changes_add(c, CHANGE_DELETED, c->before[i].path, (ssize_t)i);
     if (c->n > 1)
-        qsort(c->v, c->n, sizeof *c->v, by_path);
+        qsort(c->v, c->n, sizeof *c->v, by_name);
 }

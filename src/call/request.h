@@ -36,6 +36,7 @@ const char *call_mode_name(enum call_mode m);
 struct call_file {
     const char *path;     /* absolute and normal, in the arena */
     struct bytes content; /* in the arena */
+    bool unread;          /* it is there, but its content is not known here */
 };
 
 struct call_request {

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What was done to the files: open files come in one by one, changes and what the rules say of them
+ * come out. The same for a call, whose program is dead by then, and for a turn of a session, whose
+ * program lives on.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "app/call_mount.h"
+#include "call/changes.h"
+#include "call/outcome.h"
+#include "core/port_run.h"
+#include "core/port_work.h"
+
+struct change_work;
+
+struct collect {
+    struct work_pool *work;       /* borrowed */
+    struct run **run;             /* borrowed: whose files they are; it may be gone */
+    const struct call_tree *tree; /* borrowed */
+    const char *workdir;          /* borrowed */
+    const char *place;            /* a file of the wrapper's own in it; NULL: none */
+    bool from_top;                /* names begin at "/" and not at "/workspace" */
+    bool contents;                /* they are wanted */
+    bool fenced;                  /* the kernel refuses what is not allowed */
+    void (*read)(void *user);     /* a file was read beside the loop */
+    void *user;
+
+    struct changes changes;
+    bool thrown;                 /* a change was denied and that is an error */
+    struct change_work *reading; /* a file being read beside the loop; NULL: none */
+};
+
+/* A file is there now. A large one is read beside the loop, and no more come meanwhile. */
+void collect_file(struct collect *k, struct run_file *f);
+/* All have come and none is being read: what is missing was deleted; the rules are asked. */
+void collect_complete(struct collect *k);
+/* onPermissionDenied "throw": what was refused inside, or found among the changes, is the error.
+ * `error`: what the program said, where the outcome is framed. May run on a worker. */
+void collect_judge(struct collect *k, const struct buf *error, struct call_outcome *o);
+void collect_done(struct collect *k);
