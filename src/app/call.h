@@ -79,8 +79,8 @@ struct call {
     enum end_reason stop_reason;
     struct call_outcome outcome;
     struct collect collect;
-    struct call_tree *tree; /* held */
-    struct buf synced;      /* what the sync did, as JSON; empty: there was none */
+    struct call_tree *tree;    /* held */
+    struct buf synced;         /* what the sync did, as JSON; empty: there was none */
     struct call_rights rights; /* what the kernel lets the run write; only where fenced */
     bool fenced;
     bool run_ended;

@@ -30,6 +30,27 @@ static void log_done(const struct call *c)
                   LOG_STR("error", c->result.fault));
 }
 
+/* Changes that may still go back to their mounts. */
+static void keep(struct call *c)
+{
+    struct kept_given given = {.id = c->id,
+                               .tree = c->tree,
+                               .changes = &c->collect.changes,
+                               .request = &c->request,
+                               .text = &c->text,
+                               .bytes = c->text.n + c->request.arena.n};
+
+    if (!c->ran || !c->result.scanned || !kept_calls_want(&given))
+        return;
+    for (size_t i = 0; i < c->request.files_n; i++)
+        given.bytes += c->request.files[i].content.n;
+    if (!kept_calls_add(c->app->kept, &given))
+        return;
+    c->tree = NULL;
+    c->text = BUF_INIT(0);
+    c->request = (struct call_request){0};
+}
+
 static void deliver(struct call *c)
 {
     struct app *a = c->app;
@@ -38,10 +59,10 @@ static void deliver(struct call *c)
     c->state = CALL_DONE;
     if (c->refused.kind == ERR_NONE)
         log_done(c);
-    if (done)
+    if (done) {
         done(c->user, c);
-    if (done)
-        kept_calls_add(a->kept, c);
+        keep(c);
+    }
     admission_leave(&a->admission, &c->ticket);
     call_destroy(c);
 }

@@ -118,8 +118,8 @@ static struct file_stamp stamp_of(const struct stat *st)
     int64_t age_ms;
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    age_ms = (now.tv_sec - st->st_ctim.tv_sec) * 1000 +
-             (now.tv_nsec - st->st_ctim.tv_nsec) / 1000000;
+    age_ms =
+        (now.tv_sec - st->st_ctim.tv_sec) * 1000 + (now.tv_nsec - st->st_ctim.tv_nsec) / 1000000;
     return (struct file_stamp){
         .inode = st->st_ino,
         .size = (uint64_t)st->st_size,

@@ -2,9 +2,9 @@
 /*
  * Function sessions: code that is loaded once and called often, with its state kept in between.
  *
- *   create ─▶ (inspect, compile) ─▶ LOADING ─READY─▶ IDLE ◀──answer──▶ BUSY
- *                                      ▲               │                 │ exit, crash, limit
- *                                      └──next turn── DOWN ◀── STOPPING ◀┘
+ *   create ─▶ (inspect, compile) ─▶ LOADING ─READY─▶ COLLECTING ◀──answer── BUSY ◀─┐
+ *                                      ▲               │   └─▶ IDLE ──next turn──────┘
+ *                                      └──next turn── DOWN ◀── STOPPING ◀─ exit, crash, limit
  *
  * A session is one run (core/port_run.h) of its language's wrapper, which reads packets from its
  * private channel and answers each of them. Everything that is asked of a session is a turn: a
@@ -17,6 +17,11 @@
  * the code, at once when a call was under way, else when the next turn comes, and the answers of
  * both the turn that lost it and the one after it say so.
  *
+ * Files: before a call those that it brings are put into the sandbox, after its answer the
+ * workspace is looked at, and what differs from the last time is what the call changed. Changes of
+ * mounts that are to go back are written before the next turn. A new process begins with the files
+ * of the session anew, mounts as they are on the host by then.
+ *
  * A turn whose answer is known has nothing to do with its session any more, which may go while a
  * large answer is still being written down.
  */
@@ -26,14 +31,18 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "app/call_sync.h"
+#include "app/collect.h"
 #include "app/execution.h"
 #include "app/place.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "call/args.h"
+#include "call/known.h"
 #include "call/langs.h"
 #include "call/outcome.h"
 #include "call/request.h"
+#include "call/rights.h"
 #include "call/signature.h"
 #include "core/frame.h"
 #include "core/port_run.h"
@@ -53,8 +62,9 @@ enum fsession_state {
     FSESSION_LOADING,
     FSESSION_IDLE,
     FSESSION_BUSY,
-    FSESSION_STOPPING, /* its process ends, or was told to */
-    FSESSION_DOWN,     /* there is no process */
+    FSESSION_COLLECTING, /* the answer is known; the files are looked at, changes written back */
+    FSESSION_STOPPING,   /* its process ends, or was told to */
+    FSESSION_DOWN,       /* there is no process */
     FSESSION_STATES,
 };
 const char *fsession_state_name(enum fsession_state s);
@@ -91,6 +101,11 @@ struct turn {
     bool timed_out;           /* that is why */
     bool stopped;             /* before it began */
     enum end_reason stop_reason;
+    char *workdir; /* owned: the session's */
+    struct call_reporting usual;
+    int files_fd;     /* owned: contents of the files it brings, in a row; -1: none */
+    size_t files_put; /* so many of them are there */
+    int64_t files_at; /* where the next one begins */
 
     /* the answer */
     char id[FSESSION_ID_MAX + 1]; /* of the session */
@@ -105,15 +120,24 @@ struct turn {
     struct buf result, error; /* raw, not validated before it is rendered */
     bool answered;            /* by the program itself */
     bool reloaded;            /* TURN_RELOAD: it is the same process */
+    bool judged;              /* the outcome is known */
     struct call_outcome outcome;
     enum end_reason reason;
     int signal;
     struct stamps at;
     struct buf json;
+    char call_id[EXECUTION_ID_MAX + 1];
+    bool scanned; /* the changes are known */
+    int64_t left_out;
+    struct changes changes;
+    struct call_file *old;  /* owned: what they say was there before */
+    struct call_tree *tree; /* held; NULL: the changes are not known */
+    struct buf synced;      /* what the sync did, as JSON; empty: there was none */
 
     struct work work; /* parsing, rendering */
     turn_done_fn *done;
     turn_item_fn *item;
+    sync_event_fn *event; /* or NULL */
     void *user;
     TAILQ_ENTRY(turn) link;     /* in the session's queue, or nowhere */
     TAILQ_ENTRY(turn) all_link; /* of all turns */
@@ -133,6 +157,20 @@ struct fsession {
     bool wasm;       /* the engine */
     struct buf text; /* owned: the body it was made of; the request points into it */
     struct call_request request;
+    struct call_file *given; /* owned array: the files of the request without those of mounts */
+    size_t given_n;
+    struct call_tree *tree; /* held: mounts and rules */
+    struct err load_error;  /* of the mounts; kind ERR_NONE: none */
+    struct work work;       /* loads them */
+    bool is_beside;         /* a worker has it */
+    void (*loaded_then)(struct fsession *s);
+    enum end_reason stop_reason; /* why it is ending, where a worker has it */
+    struct call_rights rights;   /* what the kernel lets it write; only where fenced */
+    bool fenced;
+    struct known known;       /* its files when they were last looked at */
+    struct collect collect;   /* while they are looked at */
+    bool looking;             /* files are still coming */
+    struct sync *sync;        /* owned: changes being written back; else NULL */
     struct buf dirs;          /* owned: as in a plan */
     struct buf inspected;     /* owned: JSON of the inspector; empty: nothing is known */
     struct call_build *build; /* owned: the program of a compiled language; else NULL */
@@ -177,7 +215,8 @@ struct turn_order {
     uint64_t asked_us;
     bool stream;
     turn_done_fn *done;
-    turn_item_fn *item; /* streams only */
+    turn_item_fn *item;   /* streams only */
+    sync_event_fn *event; /* of a sync, while it goes on; NULL: nobody listens */
     void *user;
 };
 

@@ -90,8 +90,10 @@ static void write_stack(struct jw *w, const struct turn *t)
     struct err e;
 
     jw_key(w, "stack");
-    if (t->timed_out && t->error.n > 0 && json_parse(t->error.p, t->error.n, 0, &v, &e) == 0 &&
-        v.type == JSON_OBJECT && json_get(v, "stack", &stack) && stack.type == JSON_STRING)
+    if (t->outcome.stack.p)
+        jw_raw(w, t->outcome.stack.p, t->outcome.stack.n);
+    else if (t->timed_out && t->error.n > 0 && json_parse(t->error.p, t->error.n, 0, &v, &e) == 0 &&
+             v.type == JSON_OBJECT && json_get(v, "stack", &stack) && stack.type == JSON_STRING)
         jw_raw(w, stack.p, stack.n);
     else
         jw_string(w, "");
@@ -140,6 +142,7 @@ static void write_meta(struct jw *w, const struct turn *t)
     jw_kv_double(w, "duration", span_ms(t->at.asked, t->at.collected), 3);
     if (t->kind == TURN_CALL)
         jw_kv_string(w, "signatureSource", signature_source_name(t->source));
+    jw_kv_string(w, "callId", t->call_id);
     jw_kv_string(w, "engine", t->wasm ? "wasm" : "native");
     jw_kv_string(w, "language", t->lang >= 0 ? call_lang((size_t)t->lang)->name : NULL);
     if (t->request.function.p)
@@ -180,6 +183,12 @@ void turn_json(struct turn *t, struct buf *out)
     jw_kv_bytes(&w, "stdout", o->out.p ? o->out.p : "", o->out.n);
     jw_kv_bytes(&w, "stderr", o->err.p ? o->err.p : "", o->err.n);
     jw_kv_int(&w, "exitCode", t->outcome.exit_code);
+    if (t->scanned)
+        call_files_json(&w, &t->changes, &t->request, t->left_out);
+    if (t->synced.n > 0) {
+        jw_key(&w, "sync");
+        jw_raw(&w, t->synced.p, t->synced.n);
+    }
     write_about(&w, t);
     write_meta(&w, t);
     if (o->out_truncated)

@@ -57,9 +57,6 @@ static int check_request(struct fsession *s, const char **ret_type, struct err *
         return err_set(e, ERR_CALLER, "code: longer than %zu bytes", (size_t)conf->code_max);
     if (memchr(r->code.p, '\0', r->code.n))
         return err_set(e, ERR_CALLER, "code: contains a NUL character");
-    if (r->mount.p || r->permissions.p)
-        return err_set(e, ERR_CALLER, "options.%s: not in a session",
-                       r->mount.p ? "mount" : "permissions");
     s->wall_ms = r->wall_ms ? r->wall_ms : conf->timeout_s * MS_PER_S;
     if (s->wall_ms > conf->timeout_max_s * MS_PER_S)
         return err_set(e, ERR_CALLER, "timeout: at most %zu seconds", (size_t)conf->timeout_max_s);
@@ -76,6 +73,9 @@ static int dirs_find(struct fsession *s, struct err *e)
         return -1;
     for (size_t i = 0; i < s->request.files_n; i++)
         if (call_dirs_add(&s->dirs, s->request.files[i].path, e) < 0)
+            return -1;
+    for (size_t i = 0; i < s->tree->mount.n; i++)
+        if (call_dirs_add(&s->dirs, s->tree->mount.dir[i].inside, e) < 0)
             return -1;
     return 0;
 }
@@ -94,8 +94,13 @@ static void fail(struct fsession *s, const char *type, const char *words)
 
 static void start(struct fsession *s)
 {
+    struct call_request *r = &s->current->request;
+
     s->current->state = TURN_RUNNING;
     s->current->wall_ms = s->wall_ms;
+    r->include_changes = s->request.include_changes;
+    r->include_contents = s->request.include_contents;
+    r->include_denied = s->request.include_denied;
     fsession_start(s);
 }
 
@@ -198,17 +203,29 @@ void fsession_make_stop(struct fsession *s)
 
 /* ---- the beginning ---- */
 
+/* Mounts are there. */
+static void loaded(struct fsession *s)
+{
+    if (s->load_error.kind != ERR_NONE)
+        fail(s, s->load_error.kind == ERR_DENIED ? "PermissionDeniedError" : "MountError",
+             s->load_error.text);
+    else if (call_lang((size_t)s->lang)->flags & CALL_REFLECTS)
+        start(s);
+    else
+        inspect(s);
+}
+
 static void proceed(struct fsession *s)
 {
     const char *type = "ValueError";
     struct err e;
 
-    if (check_request(s, &type, &e) < 0 || dirs_find(s, &e) < 0)
+    if (check_request(s, &type, &e) < 0 || fsession_mounts_parse(s, &e) < 0 || dirs_find(s, &e) < 0)
         fail(s, type, e.text);
-    else if (call_lang((size_t)s->lang)->flags & CALL_REFLECTS)
-        start(s);
+    else if (s->request.mount.p || s->request.permissions.p)
+        fsession_mounts_load(s, loaded);
     else
-        inspect(s);
+        loaded(s);
 }
 
 static int parse(struct fsession *s, struct err *e)
@@ -229,14 +246,9 @@ static int parse(struct fsession *s, struct err *e)
     return 0;
 }
 
-static struct turn *of_work(struct work *w)
-{
-    return (struct turn *)((char *)w - offsetof(struct turn, work));
-}
-
 static void parse_run(struct work *w)
 {
-    struct turn *t = of_work(w);
+    struct turn *t = turn_of_work(w);
     struct err e;
 
     if (parse(t->session, &e) < 0)
@@ -245,7 +257,7 @@ static void parse_run(struct work *w)
 
 static void parse_done(struct work *w)
 {
-    struct turn *t = of_work(w);
+    struct turn *t = turn_of_work(w);
     struct fsession *s = t->session;
 
     t->state = TURN_QUEUED;

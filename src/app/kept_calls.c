@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "app/kept_calls.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 
 #include "app/app.h"
 #include "base/clock.h"
+#include "call/known.h"
 
 enum { US_PER_S = 1000000 };
 
@@ -17,6 +19,7 @@ struct kept_sync {
     struct call_request request;
     struct call_tree *tree; /* held */
     struct changes changes;
+    struct call_file *old; /* owned: what the changes say was there before; or NULL */
     size_t bytes;
     uint64_t until_us;
     struct sync *sync;  /* owned: under way; else NULL */
@@ -56,6 +59,7 @@ static void drop(struct kept_sync *s)
     k->bytes -= s->bytes;
     sync_free(s->sync);
     mount_done(&s->rules);
+    known_old_free(s->old, s->changes.n);
     changes_done(&s->changes);
     call_tree_drop(s->tree);
     call_request_done(&s->request);
@@ -85,50 +89,45 @@ static void make_room(struct kept_calls *k, size_t count, size_t bytes)
     }
 }
 
-static size_t bytes_of(const struct call *c)
+bool kept_calls_want(const struct kept_given *g)
 {
-    size_t n = c->text.n + c->request.arena.n;
+    const struct mount *m = g->tree ? &g->tree->mount : NULL;
 
-    for (size_t i = 0; i < c->request.files_n; i++)
-        n += c->request.files[i].content.n;
-    for (size_t i = 0; i < c->collect.changes.n; i++)
-        n += c->collect.changes.v[i].content.n;
-    return n;
-}
-
-/* Is there anything that could go back? */
-static bool is_worth_it(const struct call *c)
-{
-    if (!c->ran || !c->result.scanned || c->tree->mount.n == 0 || c->tree->mount.sync)
+    if (!m || m->n == 0 || m->sync)
         return false;
-    for (size_t i = 0; i < c->collect.changes.n; i++)
-        if (!c->collect.changes.v[i].denied && mount_of(&c->tree->mount, c->collect.changes.v[i].path))
+    for (size_t i = 0; i < g->changes->n; i++)
+        if (!g->changes->v[i].denied && mount_of(m, g->changes->v[i].path))
             return true;
     return false;
 }
 
-void kept_calls_add(struct kept_calls *k, struct call *c)
+bool kept_calls_add(struct kept_calls *k, const struct kept_given *g)
 {
-    size_t bytes = is_worth_it(c) ? bytes_of(c) : SIZE_MAX;
-    struct kept_sync *s = bytes <= KEPT_BYTES_MAX ? calloc(1, sizeof *s) : NULL;
+    size_t bytes = g->bytes;
+    struct kept_sync *s;
 
+    for (size_t i = 0; i < g->changes->n; i++)
+        bytes += g->changes->v[i].content.n;
+    s = bytes <= KEPT_BYTES_MAX ? calloc(1, sizeof *s) : NULL;
     if (!s)
-        return;
+        return false;
     make_room(k, KEPT_CALLS_MAX - 1, KEPT_BYTES_MAX - bytes);
-    memcpy(s->id, c->id, sizeof s->id);
+    (void)snprintf(s->id, sizeof s->id, "%s", g->id);
     s->all = k;
     s->bytes = bytes;
     s->until_us = clock_us() + k->age_us;
-    s->text = c->text;
-    s->request = c->request;
-    s->tree = take_ptr(&c->tree);
-    s->changes = c->collect.changes;
-    c->text = BUF_INIT(0);
-    c->request = (struct call_request){0};
-    c->collect.changes = (struct changes){0};
+    s->tree = g->tree;
+    s->changes = *g->changes;
+    s->old = g->old;
+    *g->changes = (struct changes){0};
+    if (g->text)
+        s->text = *g->text;
+    if (g->request)
+        s->request = *g->request;
     TAILQ_INSERT_TAIL(&k->list, s, link);
     k->n++;
     k->bytes += bytes;
+    return true;
 }
 
 /* ---- writing back ---- */

@@ -16,7 +16,6 @@
 #include "base/json.h"
 
 struct app;
-struct call;
 struct kept_calls;
 
 enum {
@@ -27,8 +26,20 @@ enum {
 must_check int kept_calls_new(uint64_t seconds, struct kept_calls **ret, struct err *e);
 void kept_calls_free(struct kept_calls *k); /* NULL is fine; no sync is under way */
 
-/* Takes what a delivered call changed, if it may be written back; else nothing. */
-void kept_calls_add(struct kept_calls *k, struct call *c);
+/* What a delivered call changed, and everything that points to. */
+struct kept_given {
+    const char *id;
+    struct call_tree *tree;
+    struct changes *changes;
+    struct call_file *old;        /* as many as changes, or NULL */
+    struct call_request *request; /* the same for what they point into; NULL: nothing */
+    struct buf *text;
+    size_t bytes; /* beside new contents */
+};
+/* Is there anything that could go back? */
+bool kept_calls_want(const struct kept_given *g);
+/* Takes it: the changes are empty then, the rest is the keeper's. False: it stays the caller's. */
+must_check bool kept_calls_add(struct kept_calls *k, const struct kept_given *g);
 
 struct kept_sync; /* one sync under way */
 /* json: the report; complete: the changes are not kept any more. Once, from the loop. */

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* One turn of a session: what was asked, what is sent, and the answer. */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "app/app.h"
+#include "app/call_inner.h"
 #include "app/fsession_inner.h"
+#include "app/kept_calls.h"
+#include "base/fd.h"
+#include "base/random.h"
 #include "call/dispatch.h"
 #include "call/sip.h"
 
@@ -14,6 +21,8 @@ enum {
     PACKET_OVERHEAD = 4096,
     ESCAPE_FACTOR = 6, /* one byte becomes at most \u00XX */
     HOLE_MAX = 12,     /* bytes of a hole and its number */
+    ID_RANDOM = 16,
+    MS_PER_S = 1000,
 };
 
 /* ---- life ---- */
@@ -29,9 +38,11 @@ struct turn *turn_new(struct app *a, enum turn_kind kind, const struct turn_orde
     t->state = TURN_PARSING;
     t->lang = -1;
     t->options_at = -1;
+    t->files_fd = -1;
     t->stream = o->stream;
     t->done = o->done;
     t->item = o->item;
+    t->event = o->event;
     t->user = o->user;
     t->at.asked = o->asked_us;
     (void)snprintf(t->request_id, sizeof t->request_id, "%s", o->request_id);
@@ -41,6 +52,8 @@ struct turn *turn_new(struct app *a, enum turn_kind kind, const struct turn_orde
     }
     t->result = BUF_INIT(a->config.result_max);
     t->error = BUF_INIT(RUN_ERROR_MAX);
+    (void)snprintf(t->call_id, sizeof t->call_id, "call_");
+    random_base36(t->call_id + strlen(t->call_id), ID_RANDOM);
     TAILQ_INSERT_TAIL(&a->fsessions.turns, t, all_link);
     return t;
 }
@@ -57,7 +70,49 @@ void turn_free(struct turn *t)
     buf_done(&t->error);
     buf_done(&t->text);
     buf_done(&t->json);
+    buf_done(&t->synced);
+    known_old_free(t->old, t->changes.n);
+    changes_done(&t->changes);
+    call_tree_drop(t->tree);
+    closep(&t->files_fd);
+    free(t->workdir);
     free(t);
+}
+
+/* ---- the body ---- */
+
+/* Contents in a row, for whoever puts them into the sandbox. */
+static int files_join(struct turn *t, struct err *e)
+{
+    const struct call_request *r = &t->request;
+
+    if (r->files_n == 0)
+        return 0;
+    t->files_fd = memfd_create("files", MFD_CLOEXEC);
+    if (t->files_fd < 0)
+        return err_sys(e, -errno, "options.files");
+    for (size_t i = 0; i < r->files_n; i++) {
+        int done = fd_write_all(t->files_fd, r->files[i].content.p, r->files[i].content.n);
+
+        if (done < 0)
+            return err_sys(e, done, "options.files");
+    }
+    return 0;
+}
+
+int turn_parse(struct turn *t, struct err *e)
+{
+    uint64_t most = t->app->config.timeout_max_s * MS_PER_S;
+
+    if (call_request_parse_turn(&t->request, t->text.p ? t->text.p : "", t->text.n, t->workdir,
+                                &t->usual, e) < 0)
+        return -1;
+    if (t->request.wall_ms > most)
+        return err_set(e, ERR_CALLER, "timeout: at most %llu seconds",
+                       (unsigned long long)(most / MS_PER_S));
+    if (t->request.wall_ms > 0)
+        t->wall_ms = t->request.wall_ms;
+    return files_join(t, e);
 }
 
 /* ---- arguments ---- */
@@ -209,11 +264,30 @@ void turn_fail(struct turn *t, const char *type, const char *words)
     t->reason = END_EXIT;
 }
 
-/* What the program answered, seen for the first time. */
-static void judge(struct turn *t)
+void turn_unstarted(struct turn *t, enum end_reason why)
+{
+    struct run_result r = {.reason = why};
+
+    turn_end_as(t, &r);
+    turn_finish(t, false);
+}
+
+void turn_take(struct turn *t, const struct turn *like)
+{
+    t->outcome = like->outcome;
+    t->reason = like->reason;
+    t->signal = like->signal;
+    if (like->error.n > 0)
+        (void)buf_put(&t->error, like->error.p, like->error.n);
+}
+
+void turn_judge(struct turn *t)
 {
     struct run_result r = {.reason = END_EXIT, .result = t->result, .error = t->error};
 
+    if (!t->answered || t->judged)
+        return;
+    t->judged = true;
     if (t->timed_out) {
         r.reason = END_TIMEOUT;
     } else if (t->kind != TURN_CALL && t->error.n == 0) {
@@ -227,15 +301,14 @@ static size_t room_for(const struct turn *t)
 {
     return RENDER_OVERHEAD +
            ESCAPE_FACTOR * (t->output.out.n + t->output.err.n + t->request.function.n) +
-           t->result.n + t->error.n;
+           t->result.n + t->error.n + t->synced.n + call_files_room(&t->changes);
 }
 
 static void render(struct turn *t)
 {
     if (t->refused.kind != ERR_NONE)
         return;
-    if (t->answered)
-        judge(t);
+    turn_judge(t);
     t->json = BUF_INIT(room_for(t));
     turn_json(t, &t->json);
 }
@@ -252,28 +325,42 @@ static void log_done(const struct turn *t)
               LOG_INT("duration_us", (int64_t)(t->at.collected - t->at.asked)));
 }
 
+/* Changes that may still go back to their mounts. */
+static void keep(struct turn *t)
+{
+    struct kept_given given = {.id = t->call_id, .tree = t->tree, .changes = &t->changes};
+    size_t n = t->changes.n;
+
+    if (!t->scanned || !kept_calls_want(&given))
+        return;
+    for (size_t i = 0; i < n; i++)
+        given.bytes += t->old[i].content.n;
+    given.old = t->old;
+    if (kept_calls_add(t->app->kept, &given)) {
+        t->tree = NULL;
+        t->old = NULL;
+    }
+}
+
 static void deliver(struct turn *t)
 {
     if (t->refused.kind == ERR_NONE)
         log_done(t);
-    if (t->done)
+    if (t->done) {
         t->done(t->user, t);
+        keep(t);
+    }
     turn_free(t);
-}
-
-static struct turn *of_work(struct work *w)
-{
-    return (struct turn *)((char *)w - offsetof(struct turn, work));
 }
 
 static void render_run(struct work *w)
 {
-    render(of_work(w));
+    render(turn_of_work(w));
 }
 
 static void render_done(struct work *w)
 {
-    deliver(of_work(w));
+    deliver(turn_of_work(w));
 }
 
 void turn_finish(struct turn *t, bool may_deliver)

@@ -341,16 +341,17 @@ static int get_call(struct call_request *r, const struct body_fields *b, struct 
     return 0;
 }
 
-/* Decoded text is never longer than its JSON; `more`: paths made of names, and NULs. */
-static int begin(struct call_request *r, struct json_value body, size_t more,
-                 struct body_fields *ret, struct err *e)
+/* Decoded text is never longer than its JSON; beside it there are paths made of names, and NULs. */
+static int begin(struct call_request *r, struct json_value body, struct body_fields *ret,
+                 struct err *e)
 {
     if (body.type != JSON_OBJECT)
         return wrong(e, "body", "an object");
-    r->arena = BUF_INIT(2 * body.n + more);
+    collect(body, body_names, ARRAY_LEN(body_names), ret);
+    r->arena = BUF_INIT(2 * body.n + CALL_NAME_MAX +
+                        (ret->options.p ? (CALL_FILES_MAX + 4) * (size_t)CALL_PATH_MAX : 0));
     if (buf_reserve(&r->arena, r->arena.max) < 0)
         return err_set(e, ERR_HOST, "out of memory");
-    collect(body, body_names, ARRAY_LEN(body_names), ret);
     return 0;
 }
 
@@ -363,8 +364,7 @@ int call_request_parse(struct call_request *r, const char *text, size_t n, struc
                                .include_changes = true,
                                .include_contents = true,
                                .include_denied = true};
-    if (json_parse(text, n, 0, &body, e) < 0 ||
-        begin(r, body, (CALL_FILES_MAX + 4) * (size_t)CALL_PATH_MAX, &b, e) < 0)
+    if (json_parse(text, n, 0, &body, e) < 0 || begin(r, body, &b, e) < 0)
         return -1;
     if (get_string(r, b.language, "language", &r->language, e) < 0 ||
         get_string(r, b.code, "code", &r->code, e) < 0)
@@ -379,17 +379,54 @@ int call_request_parse(struct call_request *r, const char *text, size_t n, struc
     return get_options(r, &b, e);
 }
 
-int call_request_parse_turn(struct call_request *r, const char *text, size_t n, struct err *e)
+/* Options of one call of a session. */
+static int get_turn_options(struct call_request *r, const struct body_fields *b, struct err *e)
+{
+    struct json_value options, old, reporting;
+    struct option_fields o = {0};
+
+    if (get_object(b->options, "options", &options, e) < 0 ||
+        get_object(b->resultOptions, "resultOptions", &old, e) < 0)
+        return -1;
+    collect(options, option_names, ARRAY_LEN(option_names), &o);
+    const struct {
+        const char *name;
+        struct json_value v;
+    } fixed[] = {
+        {"mount",       o.mount      },
+        {"permissions", o.permissions},
+        {"workdir",     o.workdir    },
+        {"env",         o.env        },
+        {"std",         o.std        },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
+        if (fixed[i].v.p)
+            return err_set(e, ERR_CALLER,
+                           "options.%s: is the session's; give it when the session is created",
+                           fixed[i].name);
+    if (get_object(o.reporting, "options.reporting", &reporting, e) < 0 ||
+        get_timeout(o.timeout, r, e) < 0 || get_reporting(old, r, e) < 0 ||
+        get_reporting(reporting, r, e) < 0)
+        return -1;
+    return get_files(r, o.files, e);
+}
+
+int call_request_parse_turn(struct call_request *r, const char *text, size_t n, const char *workdir,
+                            const struct call_reporting *usual, struct err *e)
 {
     struct body_fields b = {0};
     struct json_value body;
 
-    *r = (struct call_request){0};
-    if (json_parse(text, n, 0, &body, e) < 0 || begin(r, body, CALL_NAME_MAX, &b, e) < 0 ||
-        get_call(r, &b, e) < 0)
+    *r = (struct call_request){.workdir = workdir,
+                               .include_changes = usual->changes,
+                               .include_contents = usual->contents,
+                               .include_denied = usual->denied};
+    if (json_parse(text, n, 0, &body, e) < 0 || begin(r, body, &b, e) < 0 || get_call(r, &b, e) < 0)
         return -1;
     if (!r->function.p)
         return wrong(e, "functionName", "given: the name of a function");
+    if (get_turn_options(r, &b, e) < 0)
+        return -1;
     return get_timeout(b.timeout, r, e);
 }
 

@@ -70,9 +70,15 @@ struct call_request {
  */
 must_check int call_request_parse(struct call_request *r, const char *text, size_t n,
                                   struct err *e);
-/* The same for a call of a session, which has its language and its code already: those and options
- * are not looked at, and the name of a function must be there. */
+/* What is reported where a request says nothing. */
+struct call_reporting {
+    bool changes, contents, denied;
+};
+/* The same for a call of a session, which has its language and its code already: those are not
+ * looked at, and the name of a function must be there. Options that belong to the session are
+ * refused. `workdir`: the session's; it must outlive the request. */
 must_check int call_request_parse_turn(struct call_request *r, const char *text, size_t n,
+                                       const char *workdir, const struct call_reporting *usual,
                                        struct err *e);
 void call_request_done(struct call_request *r);
 

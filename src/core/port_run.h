@@ -73,12 +73,20 @@ typedef void run_ready_fn(void *user);
 /* The signal asked for by run_interrupt() has been sent. */
 typedef void run_interrupted_fn(void *user);
 
+/* The scan asked for by run_scan() is over; so many files were not shown. */
+typedef void run_scanned_fn(void *user, int64_t left_out);
+/* The file of run_put() is there; or why not: an errno. */
+typedef void run_put_fn(void *user, int error);
+
 struct run_events {
     run_progress_fn *progress;       /* may be NULL */
     run_ready_fn *ready;             /* may be NULL */
-    run_file_fn *file;               /* NULL: the workspace is not looked at */
+    run_file_fn *file;               /* NULL: the workspace is not looked at. Of a program that
+                                        stays: only when it is asked for */
     run_frame_fn *frame;             /* not NULL: gets all frames; the result keeps none of them */
     run_interrupted_fn *interrupted; /* may be NULL */
+    run_scanned_fn *scanned;         /* may be NULL: then nobody scans */
+    run_put_fn *put;                 /* the same */
     run_done_fn *done;
     run_relay_fn *relay; /* NULL unless the plan has one */
     void *user;
@@ -109,6 +117,11 @@ void run_files_resume(struct run *r);
 must_check int run_send(struct run *r, const void *p, size_t n);
 /* SIGINT to the program and its process group; interrupted() comes once it has been sent. */
 must_check int run_interrupt(struct run *r);
+/* Looks at the workspace while the program lives: file() for each one, then scanned(). */
+must_check int run_scan(struct run *r);
+/* A file, named as scans name them, gets `size` bytes of the descriptor, beginning at `at`; put()
+ * tells when. One at a time. */
+must_check int run_put(struct run *r, const char *name, int fd, int64_t at, int64_t size);
 /* Back-pressure on frames: none are read until resumed, and the program waits for room. */
 void run_frames_pause(struct run *r);
 void run_frames_resume(struct run *r);

@@ -142,6 +142,15 @@ static bool stream_item(void *user, size_t index, const char *json, size_t n)
     return sse_send(&s->sse, "item", id, json, n);
 }
 
+/* Of changes that go back to their mounts. */
+static void stream_event(void *user, const char *event, const char *json, size_t n)
+{
+    struct streaming *s = user;
+
+    stream_begin(s);
+    (void)sse_send(&s->sse, event, NULL, json, n);
+}
+
 static void stream_done(void *user, struct turn *t)
 {
     struct streaming *s = user;
@@ -188,6 +197,7 @@ static void call_stream(struct http_call *c, struct fsession *session, struct bu
                                .stream = true,
                                .done = stream_done,
                                .item = stream_item,
+                               .event = stream_event,
                                .user = s};
     struct err e;
 

@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "core/plan.h"
 #include "launch/foreman.h"
+#include "launch/put.h"
 #include "launch/scan.h"
 #include "launch/steps.h"
 #include "launch/tree.h"
@@ -260,19 +261,38 @@ static void signal_first(struct state *s, int64_t number)
     tell(s, &m);
 }
 
+static void put(const struct state *s, const struct init_msg *m, const char *name, int fd)
+{
+    struct init_msg done = {.verb = INIT_PUT_DONE};
+
+    done.arg = -put_file(s->workspace, name, fd, m->arg, m->size);
+    tell(s, &done);
+}
+
 static void command(struct state *s)
 {
-    struct init_msg m;
-    ssize_t got = fd_recv(s->ctl, &m, sizeof m, NULL, NULL);
+    struct {
+        struct init_msg m;
+        char name[INIT_NAME_MAX + 1];
+    } in;
+    const struct init_msg *m = &in.m;
+    cleanup_close int fd = -1;
+    size_t fds_n = 1;
+    ssize_t got = fd_recv(s->ctl, &in, sizeof *m + INIT_NAME_MAX, &fd, &fds_n);
 
-    if (got != sizeof m)
+    if (fds_n == 0)
+        fd = -1;
+    if (got < (ssize_t)sizeof *m || m->name_n != (size_t)got - sizeof *m)
         _exit(0); /* the daemon let go: the kernel kills whatever is left */
-    if (m.verb == INIT_STOP)
+    in.name[m->name_n] = '\0';
+    if (m->verb == INIT_STOP)
         stop(s);
-    else if (m.verb == INIT_SCAN)
-        scan_workspace(s->workspace, s->ctl, m.arg != 0);
-    else if (m.verb == INIT_SIGNAL)
-        signal_first(s, m.arg);
+    else if (m->verb == INIT_SCAN)
+        scan_workspace(s->workspace, s->ctl, m->arg != 0);
+    else if (m->verb == INIT_SIGNAL)
+        signal_first(s, m->arg);
+    else if (m->verb == INIT_PUT && fd >= 0)
+        put(s, m, in.name, fd);
 }
 
 static void loop(struct state *s)

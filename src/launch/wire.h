@@ -72,6 +72,8 @@ enum init_verb {
                       the far end of a worker that could not be made is closed */
     INIT_FIRE,     /* persistent only: worker `token` and all it started end now */
     INIT_SIGNAL,   /* signal `arg` to the program's process group; SIGNALLED follows */
+    INIT_PUT,      /* the file `name`, as ENTRY names it, gets `size` bytes of the fd from `arg` on;
+                      PUT_DONE follows */
 
     /* init to daemon */
     INIT_READY = 32, /* locked and waiting; persistent: `arg` says what can be written, overlay.h */
@@ -83,6 +85,7 @@ enum init_verb {
     INIT_FAILED,    /* `name` says what and why, in words; `arg` is the errno */
     INIT_RELAY,     /* before anything runs; fd: a listener on PLAN_RELAY_PORT, nobody else's */
     INIT_SIGNALLED, /* the signal is pending or was delivered */
+    INIT_PUT_DONE,  /* `arg`: errno or 0 */
 };
 
 enum { INIT_FDS_SPAWN = 4, INIT_NAME_MAX = 4096 }; /* job, in, out, err */

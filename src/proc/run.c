@@ -156,7 +156,8 @@ static void on_exited(struct run *r, const struct init_msg *m)
     if (r->stop_reason == END_EXIT)
         res->exit_code =
             WIFSIGNALED(m->status) ? 128 + WTERMSIG(m->status) : WEXITSTATUS(m->status);
-    r->scan = m->arg != 0 && r->events.file && (r->scan_all || reason_is_ordinary(res->reason));
+    r->scan = m->arg != 0 && r->events.file && !r->events.frame &&
+              (r->scan_all || reason_is_ordinary(res->reason));
     r->scan_wanted = r->scan;
     res->scanned = m->arg == 0;
     r->early = m->size != 0;
@@ -202,6 +203,11 @@ static void on_ready(struct run *r, const struct init_msg *m)
 
 static void on_scanned(struct run *r, const struct init_msg *m)
 {
+    if (r->looking && r->state == RUN_RUNNING) {
+        r->looking = false;
+        r->events.scanned(r->events.user, m->arg > 0 ? m->arg : 0);
+        return;
+    }
     if (r->state != RUN_SCANNING)
         return;
     r->result->files_left_out += m->arg > 0 ? m->arg : 0;
@@ -229,6 +235,12 @@ static void on_signalled(struct run *r, const struct init_msg *m)
         r->events.interrupted(r->events.user);
 }
 
+static void on_put(struct run *r, const struct init_msg *m)
+{
+    if (r->state == RUN_RUNNING && r->events.put)
+        r->events.put(r->events.user, (int)m->arg);
+}
+
 static const struct {
     uint32_t verb;
     void (*handle)(struct run *r, const struct init_msg *m);
@@ -238,6 +250,7 @@ static const struct {
     {INIT_SCANNED,   on_scanned  },
     {INIT_FAILED,    on_failed   },
     {INIT_SIGNALLED, on_signalled},
+    {INIT_PUT_DONE,  on_put      },
 };
 
 static void on_file(struct run *r, const struct init_msg *m, int *fd)
@@ -250,7 +263,7 @@ static void on_file(struct run *r, const struct init_msg *m, int *fd)
                          .fd = *fd};
     struct stat st;
 
-    if (r->state != RUN_SCANNING)
+    if (r->state != RUN_SCANNING && !(r->looking && r->state == RUN_RUNNING))
         return;
     if (fstat(f.fd, &st) < 0) {
         r->result->files_left_out++;
@@ -258,7 +271,8 @@ static void on_file(struct run *r, const struct init_msg *m, int *fd)
     }
     if (!S_ISREG(st.st_mode))
         return;
-    arm(&r->timer, SCAN_MS);
+    if (r->state == RUN_SCANNING)
+        arm(&r->timer, SCAN_MS);
     r->events.file(r->events.user, &f);
     *fd = f.fd;
 }
@@ -566,7 +580,8 @@ void run_files_pause(struct run *r)
 {
     r->paused = true;
     (void)event_del(&r->ctl);
-    (void)event_del(&r->timer);
+    if (r->state == RUN_SCANNING)
+        (void)event_del(&r->timer);
 }
 
 void run_files_resume(struct run *r)
@@ -574,10 +589,11 @@ void run_files_resume(struct run *r)
     if (!r->paused)
         return;
     r->paused = false;
-    if (r->state != RUN_SCANNING)
+    if (r->state == RUN_DONE)
         return;
     (void)event_add(&r->ctl, NULL);
-    arm(&r->timer, SCAN_MS);
+    if (r->state == RUN_SCANNING)
+        arm(&r->timer, SCAN_MS);
 }
 
 static int files_join(const struct plan *p, struct buf *out, struct err *e)

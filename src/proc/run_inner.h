@@ -40,6 +40,7 @@ struct run {
     bool scan_all;               /* of the plan */
     bool paused;
     bool frames_paused;
+    bool looking; /* the workspace is scanned while the program lives */
     bool words_awaited;
     struct sandbox sandbox; /* owned */
     struct feed job_feed, in_feed;

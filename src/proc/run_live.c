@@ -6,6 +6,7 @@
  * its reader wants to know, because a program writes it before the frame that ends its turn.
  */
 #include <signal.h>
+#include <string.h>
 
 #include "base/fd.h"
 #include "proc/run_inner.h"
@@ -26,6 +27,33 @@ int run_interrupt(struct run *r)
     if (r->state != RUN_RUNNING)
         return -1;
     return fd_send(r->sandbox.ctl, &m, sizeof m, NULL, 0) < 0 ? -1 : 0;
+}
+
+int run_scan(struct run *r)
+{
+    struct init_msg m = {.verb = INIT_SCAN, .arg = 1};
+
+    if (r->state != RUN_RUNNING || r->looking)
+        return -1;
+    r->looking = fd_send(r->sandbox.ctl, &m, sizeof m, NULL, 0) == 0;
+    return r->looking ? 0 : -1;
+}
+
+int run_put(struct run *r, const char *name, int fd, int64_t at, int64_t size)
+{
+    struct {
+        struct init_msg m;
+        char name[INIT_NAME_MAX];
+    } out = {
+        .m = {.verb = INIT_PUT, .arg = at, .size = size}
+    };
+    size_t n = strlen(name);
+
+    if (r->state != RUN_RUNNING || n > sizeof out.name)
+        return -1;
+    out.m.name_n = (uint32_t)n;
+    memcpy(out.name, name, n);
+    return fd_send(r->sandbox.ctl, &out, sizeof out.m + n, &fd, 1) < 0 ? -1 : 0;
 }
 
 void run_frames_pause(struct run *r)

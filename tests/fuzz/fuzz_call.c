@@ -95,17 +95,18 @@ static void body(const char *text, size_t n)
 /* A call of a session, and the packet made of it. */
 static void turn(const char *text, size_t n)
 {
+    static const struct call_reporting usual = {true, true, true};
     struct buf packet = BUF_INIT(16 * n + 4096);
     struct call_request r;
     struct call_args a = {0};
     struct err e;
 
-    if (call_request_parse_turn(&r, text, n, &e) == 0) {
+    if (call_request_parse_turn(&r, text, n, "/workspace", &usual, &e) == 0) {
         struct sip_call c = {
             .function = r.function, .args = &a, .token = "0123456789abcdef", .options_at = -1};
         struct json_value v;
 
-        assert(r.function.n > 0 && r.function.p[r.function.n] == '\0' && r.files_n == 0);
+        assert(r.function.n > 0 && r.function.p[r.function.n] == '\0');
         if (call_args_collect(&a, r.args, r.kwargs, &e) == 0) {
             sip_payload(&c, &packet);
             assert(packet.failed || json_parse(packet.p, packet.n, 0, &v, &e) == 0);

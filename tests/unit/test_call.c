@@ -348,27 +348,37 @@ static void payloads_are_what_was_given(void **state)
 static void turns_need_only_a_name(void **state)
 {
     static const char whole[] = "{\"functionName\":\"f\",\"args\":[1],\"timeout\":0.5,"
-                                "\"options\":{\"files\":7}}";
+                                "\"options\":{\"files\":{\"a\":\"1\"},"
+                                "\"reporting\":{\"includeContents\":false}}}";
+    static const struct call_reporting usual = {true, true, false};
     static const struct {
         const char *text, *words;
     } bad[] = {
-        {"{}",                                  "functionName"},
-        {"{\"functionName\":\"\"}",             "functionName"},
-        {"{\"functionName\":\"f\",\"args\":1}", "args"        },
-        {"[]",                                  "body"        },
-        {"{",                                   ""            },
+        {"{}",                                                  "functionName"                   },
+        {"{\"functionName\":\"\"}",                             "functionName"                   },
+        {"{\"functionName\":\"f\",\"args\":1}",                 "args"                           },
+        {"[]",                                                  "body"                           },
+        {"{",                                                   ""                               },
+        {"{\"functionName\":\"f\",\"options\":{\"files\":7}}",  "options.files"                  },
+        {"{\"functionName\":\"f\",\"options\":{\"mount\":{}}}", "options.mount: is the session's"},
+        {"{\"functionName\":\"f\",\"options\":{\"env\":{}}}",   "options.env"                    },
     };
     struct call_request r;
     struct err e;
 
     (void)state;
-    assert_int_equal(call_request_parse_turn(&r, whole, strlen(whole), &e), 0);
+    assert_int_equal(call_request_parse_turn(&r, whole, strlen(whole), "/workspace", &usual, &e),
+                     0);
     assert_string_equal(r.function.p, "f");
     assert_int_equal(r.wall_ms, 500);
-    assert_int_equal(r.files_n, 0);
+    assert_int_equal(r.files_n, 1);
+    assert_string_equal(r.files[0].path, "/workspace/a");
+    assert_true(r.include_changes && !r.include_contents && !r.include_denied);
     call_request_done(&r);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        assert_int_equal(call_request_parse_turn(&r, bad[i].text, strlen(bad[i].text), &e), -1);
+        assert_int_equal(
+            call_request_parse_turn(&r, bad[i].text, strlen(bad[i].text), "/workspace", &usual, &e),
+            -1);
         assert_non_null(strstr(e.text, bad[i].words));
         call_request_done(&r);
     }
