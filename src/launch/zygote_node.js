@@ -38,6 +38,8 @@ const { entropy, feed, job, leave, pid, revive, serve, wrapper: text } = module.
 
 let rehearsing = true;
 
+// Machine code for what every copy runs; else each of them would find it worth making, once more.
+v8.setFlagsFromString('--always-sparkplug');
 for (const name of MODULES) require(name);
 // A process that is thrown away need not be taken apart first.
 process.reallyExit = function reallyExit(code) {
@@ -194,6 +196,7 @@ async function prepare() {
     withSeed(() => {});
     process.chdir('/');
     tidyGlobals(); // node itself has put some there since
+    setFlagsFromString('--no-always-sparkplug');
     await wait(20);
     gc();
     await wait(20);

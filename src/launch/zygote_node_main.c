@@ -72,10 +72,13 @@ int main(int argc, char **role)
 {
     char heap[48];
     bool wasm = argc > 1;
-    /* One thread of V8's for each copy: four would cost each prepared sandbox their stacks. */
+    /* One thread of V8's for each copy: four would cost each prepared sandbox their stacks. And
+     * nobody who looks for garbage because it is quiet: a copy would do so at once, since for it
+     * the time since the zygote's last collection has passed already. */
     char *const argv[] = {
         (char *)"/usr/bin/node",
         (char *)"--v8-pool-size=1",
+        (char *)"--no-memory-reducer",
         heap,
         (char *)"-e",
         (char *)start,
