@@ -2,9 +2,10 @@
 #include "selftest/attack.h"
 
 /* Rows name their columns without the prefix. */
-#define ATTACK(id, group, program, traits, ends, shown, flags, title)                              \
-    {id, title, GROUP_##group, PROGRAM_##program, traits, ends, SHOWN_##shown, flags},
-#define WORK(id, program, title) {id, title, GROUP_WORK, PROGRAM_##program, 0, 0, SHOWN_UNSHOWN, 0},
+#define ATTACK(id, group, program, traits, ends, shown, flags, eye, title)                         \
+    {id, title, GROUP_##group, PROGRAM_##program, traits, ends, SHOWN_##shown, flags, EYE_##eye},
+#define WORK(id, program, title)                                                                   \
+    {id, title, GROUP_WORK, PROGRAM_##program, 0, 0, SHOWN_UNSHOWN, 0, EYE_RESULT},
 
 enum {
     TIGHT = FLAG_TIGHT,
@@ -31,6 +32,23 @@ const char *attack_group_name(enum attack_group g)
 
     _Static_assert(ARRAY_LEN(names) == GROUP_COUNT, "every group has a name");
     return names[g];
+}
+
+const char *attack_eye_name(enum attack_eye e)
+{
+    static const char *const names[] = {"word", "canary",    "listener", "victim",
+                                        "name", "processes", "result"};
+
+    if (e < ARRAY_LEN(names))
+        return names[e];
+    if (e == EYE_FILTER)
+        return "filter";
+    return e < EYE_MEMORY ? "kernel" : "count";
+}
+
+bool attack_is_held(const struct attack *a)
+{
+    return a->eye > EYE_RESULT;
 }
 
 const char *attack_expected(const struct attack *a)

@@ -56,6 +56,47 @@ enum attack_program {
 
 enum attack_shown { SHOWN_REAL, SHOWN_FAKED, SHOWN_UNSHOWN };
 
+/* What outside the sandbox would show a success, whatever the program says. The first are planted
+ * or kept by witness.c and the carriers, the others are asked of the host's kernel about the
+ * attacking process, or its family, while it waits (hold.c). */
+enum attack_eye {
+    EYE_WORD,     /* nothing: it leaves no trace; its own word, shown able to say both */
+    EYE_CANARY,   /* files, names, memory of the host, and a secret that comes back */
+    EYE_LISTENER, /* somebody called */
+    EYE_VICTIM,   /* a process of the host */
+    EYE_NAMES,    /* names of the host */
+    EYE_LEFT,     /* a process that is still there */
+    EYE_RESULT,   /* what arrived here: output, files, the reason of the end */
+    EYE_FD,       /* a descriptor of the process */
+    EYE_SPACES,   /* its namespaces */
+    EYE_MOUNTS,   /* its mounts */
+    EYE_ROOT,     /* its root */
+    EYE_TREE,     /* control groups or /sys among its mounts */
+    EYE_NODES,    /* devices in its /dev */
+    EYE_NODE,     /* a device in its working directory */
+    EYE_CAPS,     /* its capabilities */
+    EYE_IDS,      /* its users and groups */
+    EYE_NNP,      /* no_new_privs */
+    EYE_FILTER,   /* that its system calls are filtered: what a refused call leaves is nothing */
+    EYE_CORE,     /* its limit on core dumps */
+    EYE_LOCKED,   /* memory it has locked */
+    EYE_SCHED,    /* how it is scheduled */
+    EYE_TRACER,   /* who traces it, its parent or its children */
+    EYE_RTTIME,   /* a limit of its parent */
+    EYE_PERSONA,  /* its personality */
+    EYE_LINK,     /* interfaces and addresses of its network */
+    EYE_MEMORY,   /* what it and its children have: memory, */
+    EYE_DISK,     /* bytes of its working directory, */
+    EYE_TMP,      /* of /tmp, */
+    EYE_SHM,      /* of /dev/shm, */
+    EYE_FILES,    /* files, */
+    EYE_TASKS,    /* processes and threads, */
+    EYE_OPEN,     /* descriptors, */
+    EYE_TIME,     /* processor time */
+    EYE_ALIVE,    /* that it is there after its time */
+    EYE_COUNT,
+};
+
 enum attack_flag {
     FLAG_TIGHT = BIT(0),   /* small limits, so that three times of them hurt nobody */
     FLAG_SHORT = BIT(1),   /* and little time */
@@ -75,11 +116,16 @@ struct attack {
     unsigned ends;   /* BIT(enum end_reason) */
     enum attack_shown shown;
     unsigned flags; /* enum attack_flag */
+    enum attack_eye eye;
 };
 
 extern const struct attack attacks[];
 extern const size_t attacks_n;
 const char *attack_group_name(enum attack_group g);
+/* The kind of witness in a word. */
+const char *attack_eye_name(enum attack_eye e);
+/* Is it looked at while it waits? */
+bool attack_is_held(const struct attack *a);
 /* What should happen, in a word or two. */
 const char *attack_expected(const struct attack *a);
 

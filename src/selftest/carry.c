@@ -9,12 +9,13 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "selftest/hold.h"
 
 enum {
     MIB = 1 << 20,
     WALL_MS = 20000,
     SHORT_MS = 1500,
-    PATIENCE_S = 3, /* of an attack that tries to outlive its time: more than SHORT_MS */
+    PATIENCE_S = 6, /* of an attack that tries to outlive its time: much more than SHORT_MS */
     CPU_MS = 700,
     TIGHT_MEMORY = 96 * MIB,
     TIGHT_DISK = 16 * MIB,
@@ -101,6 +102,7 @@ static void write_event(struct errand *e, const char *phase, const char *previou
     jw_kv_int(&w, "open_files", e->limits.files_max);
     jw_kv_int(&w, "output", (int64_t)e->limits.output_max);
     jw_kv_int(&w, "patience", PATIENCE_S);
+    jw_kv_bool(&w, "hold", attack_is_held(e->attack) && strcmp(phase, "look") == 0);
     jw_kv_double(&w, "cpu", (double)e->limits.cpu_ms / 1000, 3);
     jw_object_end(&w);
 }
@@ -127,6 +129,7 @@ static void job_init(struct job *j, const struct carrier *c, const struct attack
                    .event = BUF_INIT(EVENT_MAX),
                    .code = BUF_INIT(PROGRAM_MAX_BYTES),
                    .plants = strcmp(phase, "plant") == 0},
+        .began_us = clock_us(),
     };
     write_event(&j->errand, phase, previous, c->secret);
     write_code(&j->errand);
@@ -149,7 +152,7 @@ void errand_probe_args(const struct errand *e, const char *path, char room[PROBE
     ret[2] = witness_mark(e->witness);
     ret[3] = witness_dir(e->witness);
     ret[4] = room;
-    ret[5] = e->fake ? "fake" : NULL;
+    ret[5] = e->fake ? "fake" : attack_is_held(e->attack) ? "hold" : NULL;
     ret[6] = NULL;
 }
 
@@ -192,8 +195,33 @@ bool job_is_through(const struct job *j)
     return j->result.out.p && line_of(&j->result.out, "BREACH", &n);
 }
 
+/* It may know better than the table what it holds; "look" leaves that to the table. */
+static enum attack_eye eye_of(const struct attack *a, const char *what)
+{
+    static const struct {
+        const char *what;
+        enum attack_eye eye;
+    } eyes[] = {
+        {"fd",        EYE_FD    },
+        {"namespace", EYE_SPACES},
+        {"mount",     EYE_MOUNTS},
+        {"root",      EYE_ROOT  },
+        {"process",   EYE_WORD  },
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(eyes); i++)
+        if (strcmp(eyes[i].what, what) == 0)
+            return eyes[i].eye;
+    return a->eye;
+}
+
 void job_look(struct job *j)
 {
+    const struct errand *e = &j->errand;
+    struct hold h = {.mark = witness_mark(e->witness),
+                     .victim = witness_victim(e->witness),
+                     .limits = &e->limits,
+                     .n = -1};
     size_t n;
     const char *line = j->result.out.p ? line_of(&j->result.out, "HOLD ", &n) : NULL;
     char what[SIGHT_WORDS], *space;
@@ -206,8 +234,11 @@ void job_look(struct job *j)
         return; /* not all of it yet */
     *space = '\0';
     j->holding = true;
-    (void)hold_look(witness_mark(j->errand.witness), what, strtol(space + 1, NULL, 10), j->outside,
-                    sizeof j->outside);
+    h.eye = eye_of(e->attack, what);
+    if (strcmp(what, "fd") == 0)
+        h.n = strtol(space + 1, NULL, 10);
+    h.age_ms = (clock_us() - j->began_us) / 1000;
+    (void)hold_look(&h, j->outside, sizeof j->outside);
 }
 
 void job_take_file(struct job *j, const char *name, int fd)

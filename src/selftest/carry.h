@@ -29,6 +29,7 @@ struct errand {
 struct job {
     struct errand errand;
     struct run_result result;
+    uint64_t began_us;
     bool done;
     bool holding;              /* it has said HOLD */
     char leak[SIGHT_WORDS];    /* what was found in its workspace that is not its own */
@@ -77,8 +78,3 @@ void job_look(struct job *j);
 void job_take_file(struct job *j, const char *name, int fd);
 
 void carrier_in_jail(struct carrier *c); /* carry_jail.c */
-
-/* ---- hold.c ---- */
-
-/* What the host's kernel says about the processes that carry the mark. */
-bool hold_look(const char *mark, const char *what, long n, char *out, size_t max);

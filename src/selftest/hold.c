@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* A process says that it holds something. This looks at the process, not at its words. */
+/* A process waits to be looked at. This looks at the process, not at its words. */
+#include "selftest/hold.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "selftest/carry.h"
+#include "base/fd.h"
 
-enum { LINK_ROOM = 200, TEXT_ROOM = 4096 };
+enum { LINK_ROOM = 200, STAT_NICE = 16, STAT_POLICY = 38 };
 
-static size_t proc_read(long pid, const char *name, char out[TEXT_ROOM])
+size_t hold_read(long pid, const char *name, char out[HOLD_TEXT])
 {
     char path[64];
     cleanup_close int fd = -1;
@@ -19,7 +22,7 @@ static size_t proc_read(long pid, const char *name, char out[TEXT_ROOM])
 
     (void)snprintf(path, sizeof path, "/proc/%ld/%s", pid, name);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    n = fd < 0 ? -1 : read(fd, out, TEXT_ROOM - 1);
+    n = fd < 0 ? -1 : fd_read_full(fd, out, HOLD_TEXT - 1);
     out[n < 0 ? 0 : n] = '\0';
     return n < 0 ? 0 : (size_t)n;
 }
@@ -34,32 +37,59 @@ static void proc_link(long pid, const char *name, char out[LINK_ROOM])
     out[n < 0 ? 0 : n] = '\0';
 }
 
+long hold_stat(long pid, int index)
+{
+    char text[HOLD_TEXT], *at;
+
+    (void)hold_read(pid, "stat", text);
+    at = strrchr(text, ')');
+    for (int i = 0; at && i <= index; i++)
+        at = strchr(at + 1, ' ');
+    return at ? strtol(at, NULL, 10) : 0;
+}
+
 static long parent_of(long pid)
 {
-    char text[TEXT_ROOM];
+    return hold_stat(pid, 1);
+}
+
+/* The rest of the line of a status file that begins with `name`, without what separates. */
+static void line_of(long pid, const char *file, const char *name, char out[LINK_ROOM])
+{
+    char text[HOLD_TEXT];
     const char *at;
 
-    (void)proc_read(pid, "stat", text);
-    at = strrchr(text, ')');
-    return at && strlen(at) > 4 ? strtol(at + 4, NULL, 10) : 0;
+    out[0] = '\0';
+    (void)hold_read(pid, file, text);
+    at = strstr(text, name);
+    if (!at)
+        return;
+    at += strlen(name);
+    at += strspn(at, " \t");
+    (void)snprintf(out, LINK_ROOM, "%.*s", (int)strcspn(at, "\n"), at);
 }
 
-static int lines_of(long pid, const char *name)
+/* ---- one look for each eye; true: something is there that must not be ---- */
+
+typedef bool look_fn(const struct hold *h, long pid, char *out, size_t max);
+
+static bool look_at_descriptor(const struct hold *h, long pid, char *out, size_t max)
 {
-    char text[TEXT_ROOM];
-    int lines = 0;
+    char name[32], link[LINK_ROOM];
 
-    (void)proc_read(pid, name, text);
-    for (const char *c = text; *c; c++)
-        lines += *c == '\n';
-    return lines;
+    if (h->n < 0)
+        return false;
+    (void)snprintf(name, sizeof name, "fd/%ld", h->n);
+    proc_link(pid, name, link);
+    return link[0] && snprintf(out, max, "seen outside: %.80s", link) > 0;
 }
 
-static bool look_at_namespaces(long pid, char *out, size_t max)
+static bool look_at_namespaces(const struct hold *h, long pid, char *out, size_t max)
 {
     static const char *const kinds[] = {"user", "net", "pid", "ipc", "uts", "cgroup", "mnt"};
     char name[32], mine[LINK_ROOM], other[LINK_ROOM];
 
+    (void)h;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         (void)snprintf(name, sizeof name, "ns/%s", kinds[i]);
         proc_link(pid, name, mine);
@@ -72,53 +102,270 @@ static bool look_at_namespaces(long pid, char *out, size_t max)
     return false;
 }
 
-static bool look_at(long pid, const char *what, long n, char *out, size_t max)
+/* A sum over the lines of a mount table that does not depend on their order or numbers. */
+static unsigned long mounts_of(long pid)
 {
-    char name[32], link[LINK_ROOM], other[LINK_ROOM], text[TEXT_ROOM];
-    const char *at;
+    char text[HOLD_TEXT], *save = NULL;
+    unsigned long sum = 0;
 
-    if (strcmp(what, "fd") == 0) {
-        (void)snprintf(name, sizeof name, "fd/%ld", n);
-        proc_link(pid, name, link);
-        return link[0] && snprintf(out, max, "seen outside: %.80s", link) > 0;
+    (void)hold_read(pid, "mountinfo", text);
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *end = strstr(line, " - ");
+        unsigned long hash = 5381;
+
+        for (int i = 0; i < 2 && line; i++) /* numbers of the mount and of its parent */
+            line = strchr(line + 1, ' ');
+        for (const char *c = line; c && *c && c != end; c++)
+            hash = strncmp(c, "shared:", 7) == 0 || strncmp(c, "master:", 7) == 0
+                       ? hash
+                       : hash * 33 + (unsigned char)*c;
+        for (const char *c = end; c && *c; c++)
+            hash = hash * 33 + (unsigned char)*c;
+        sum += hash;
     }
-    if (strcmp(what, "namespace") == 0)
-        return look_at_namespaces(pid, out, max);
-    if (strcmp(what, "mount") == 0)
-        return lines_of(pid, "mountinfo") > lines_of(parent_of(pid), "mountinfo") &&
-               snprintf(out, max, "seen outside: one mount more") > 0;
-    if (strcmp(what, "root") == 0) {
-        proc_link(pid, "root", link);
-        proc_link(parent_of(pid), "root", other);
-        return strcmp(link, other) != 0 && snprintf(out, max, "seen outside: root %.80s", link) > 0;
+    return sum;
+}
+
+static bool look_at_mounts(const struct hold *h, long pid, char *out, size_t max)
+{
+    (void)h;
+    return mounts_of(pid) != mounts_of(parent_of(pid)) &&
+           snprintf(out, max, "seen outside: other mounts") > 0;
+}
+
+static bool look_at_root(const struct hold *h, long pid, char *out, size_t max)
+{
+    char link[LINK_ROOM], other[LINK_ROOM];
+
+    (void)h;
+    proc_link(pid, "root", link);
+    proc_link(parent_of(pid), "root", other);
+    return link[0] && other[0] && strcmp(link, other) != 0 &&
+           snprintf(out, max, "seen outside: root %.80s", link) > 0;
+}
+
+static bool look_at_tree(const struct hold *h, long pid, char *out, size_t max)
+{
+    char text[HOLD_TEXT];
+
+    (void)h;
+    (void)hold_read(pid, "mountinfo", text);
+    return (strstr(text, " - cgroup") || strstr(text, " - sysfs ")) &&
+           snprintf(out, max, "seen outside: control groups or /sys") > 0;
+}
+
+static bool look_at_nodes(const struct hold *h, long pid, char *out, size_t max)
+{
+    static const char harmless[] = " null zero full random urandom tty ptmx pts shm fd stdin "
+                                   "stdout stderr core mqueue console ";
+    char path[64], word[NAME_MAX + 3];
+    bool seen = false;
+    DIR *d;
+
+    (void)h;
+    (void)snprintf(path, sizeof path, "/proc/%ld/%s", pid, "root/dev");
+    d = opendir(path);
+    for (struct dirent *at; d && !seen && (at = readdir(d));) {
+        (void)snprintf(word, sizeof word, " %s ", at->d_name);
+        seen = at->d_name[0] != '.' && !strstr(harmless, word) &&
+               snprintf(out, max, "seen outside: /dev/%.60s", at->d_name) > 0;
     }
-    if (strcmp(what, "status") != 0 || proc_read(pid, "status", text) == 0)
+    if (d)
+        (void)closedir(d);
+    return seen;
+}
+
+static bool look_at_node(const struct hold *h, long pid, char *out, size_t max)
+{
+    char path[64];
+    struct stat st;
+
+    (void)h;
+    (void)snprintf(path, sizeof path, "/proc/%ld/cwd/node", pid);
+    return lstat(path, &st) == 0 && (S_ISBLK(st.st_mode) || S_ISCHR(st.st_mode)) &&
+           snprintf(out, max, "seen outside: a device in the workspace") > 0;
+}
+
+static bool look_at_capabilities(const struct hold *h, long pid, char *out, size_t max)
+{
+    static const char *const sets[] = {"CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"};
+    char set[LINK_ROOM];
+
+    (void)h;
+    for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
+        line_of(pid, "status", sets[i], set);
+        if (set[strspn(set, "0")])
+            return snprintf(out, max, "seen outside: %s %.20s", sets[i], set) > 0;
+    }
+    return false;
+}
+
+/* Root, or not what its parent is. */
+static bool look_at_ids(const struct hold *h, long pid, char *out, size_t max)
+{
+    static const char *const lines[] = {"\nUid:", "\nGid:", "\nGroups:"};
+    char mine[LINK_ROOM], other[LINK_ROOM];
+
+    (void)h;
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        line_of(pid, "status", lines[i], mine);
+        line_of(parent_of(pid), "status", lines[i], other);
+        if ((mine[0] == '0' && i < 2) || strcmp(mine, other) != 0)
+            return snprintf(out, max, "seen outside: %s %.40s", lines[i] + 1, mine) > 0;
+    }
+    return false;
+}
+
+/* "name: value" of its status is not what it should be. */
+static bool status_is_not(long pid, const char *name, const char *want, char *out, size_t max)
+{
+    char value[LINK_ROOM];
+
+    line_of(pid, "status", name, value);
+    return value[0] && strcmp(value, want) != 0 &&
+           snprintf(out, max, "seen outside: %s %.40s", name, value) > 0;
+}
+
+static bool look_at_nnp(const struct hold *h, long pid, char *out, size_t max)
+{
+    (void)h;
+    return status_is_not(pid, "NoNewPrivs:", "1", out, max);
+}
+
+static bool look_at_filter(const struct hold *h, long pid, char *out, size_t max)
+{
+    (void)h;
+    return status_is_not(pid, "Seccomp:", "2", out, max);
+}
+
+static bool look_at_locked(const struct hold *h, long pid, char *out, size_t max)
+{
+    (void)h;
+    return status_is_not(pid, "VmLck:", "0 kB", out, max);
+}
+
+static bool look_at_core(const struct hold *h, long pid, char *out, size_t max)
+{
+    char value[LINK_ROOM];
+
+    (void)h;
+    line_of(pid, "limits", "Max core file size", value);
+    return value[0] && value[0] != '0' &&
+           snprintf(out, max, "seen outside: core dumps, %.12s bytes", value) > 0;
+}
+
+static bool look_at_rttime(const struct hold *h, long pid, char *out, size_t max)
+{
+    char value[LINK_ROOM];
+
+    (void)h;
+    line_of(parent_of(pid), "limits", "Max realtime timeout", value);
+    return value[0] >= '0' && value[0] <= '9' &&
+           snprintf(out, max, "seen outside: a limit of its parent") > 0;
+}
+
+static bool look_at_scheduling(const struct hold *h, long pid, char *out, size_t max)
+{
+    long nice = hold_stat(pid, STAT_NICE), policy = hold_stat(pid, STAT_POLICY);
+
+    (void)h;
+    return (nice < 0 || policy == 1 || policy == 2) &&
+           snprintf(out, max, "seen outside: nice %ld, policy %ld", nice, policy) > 0;
+}
+
+static bool look_at_personality(const struct hold *h, long pid, char *out, size_t max)
+{
+    char text[HOLD_TEXT];
+
+    (void)h;
+    (void)hold_read(pid, "personality", text);
+    return strtol(text, NULL, 16) != 0 &&
+           snprintf(out, max, "seen outside: personality %.8s", text) > 0;
+}
+
+static bool look_at_addresses(const struct hold *h, long pid, char *out, size_t max)
+{
+    char text[HOLD_TEXT];
+
+    (void)h;
+    (void)hold_read(pid, "net/fib_trie", text);
+    return strstr(text, "|-- 10.") && snprintf(out, max, "seen outside: its address") > 0;
+}
+
+/* It, its parent or a child of it. */
+static bool look_at_tracers(const struct hold *h, long pid, char *out, size_t max)
+{
+    DIR *d = opendir("/proc");
+    bool seen = false;
+
+    (void)h;
+    for (struct dirent *at; d && !seen && (at = readdir(d));) {
+        long other = strtol(at->d_name, NULL, 10);
+
+        if (other == pid || (other > 0 && (other == parent_of(pid) || parent_of(other) == pid)))
+            seen = status_is_not(other, "TracerPid:", "0", out, max);
+    }
+    if (d)
+        (void)closedir(d);
+    return seen;
+}
+
+static look_fn *const looks[EYE_COUNT] = {
+    [EYE_FD] = look_at_descriptor,
+    [EYE_SPACES] = look_at_namespaces,
+    [EYE_MOUNTS] = look_at_mounts,
+    [EYE_ROOT] = look_at_root,
+    [EYE_TREE] = look_at_tree,
+    [EYE_NODES] = look_at_nodes,
+    [EYE_NODE] = look_at_node,
+    [EYE_CAPS] = look_at_capabilities,
+    [EYE_IDS] = look_at_ids,
+    [EYE_NNP] = look_at_nnp,
+    [EYE_FILTER] = look_at_filter,
+    [EYE_CORE] = look_at_core,
+    [EYE_LOCKED] = look_at_locked,
+    [EYE_SCHED] = look_at_scheduling,
+    [EYE_TRACER] = look_at_tracers,
+    [EYE_RTTIME] = look_at_rttime,
+    [EYE_PERSONA] = look_at_personality,
+    [EYE_LINK] = look_at_addresses,
+};
+
+/* ---- finding it ---- */
+
+/* Is the mark its name, or among its arguments but not the first? The latter are the witness's. */
+static bool is_attacker(const struct hold *h, long pid)
+{
+    char text[HOLD_TEXT];
+    size_t n;
+
+    if (pid <= 1 || pid == getpid() || pid == h->victim)
         return false;
-    at = strstr(text, "CapEff:");
-    return at && snprintf(out, max, "seen outside: %.24s", at) > 0;
+    n = hold_read(pid, "comm", text);
+    text[strcspn(text, "\n")] = '\0';
+    if (n > 0 && strcmp(text, h->mark) == 0)
+        return true;
+    n = hold_read(pid, "cmdline", text);
+    return n > 0 && strcmp(text, h->mark) != 0 && memmem(text, n, h->mark, strlen(h->mark));
 }
 
-/* Is the mark among its arguments, but not its name? Those by that name are the witness's. */
-static bool carries(long pid, const char *mark)
+bool hold_look(const struct hold *h, char *out, size_t max)
 {
-    char text[TEXT_ROOM];
-    size_t n = proc_read(pid, "cmdline", text);
-
-    return n > 0 && strcmp(text, mark) != 0 && memmem(text, n, mark, strlen(mark));
-}
-
-bool hold_look(const char *mark, const char *what, long n, char *out, size_t max)
-{
+    struct hold_count count = {0};
     DIR *d = opendir("/proc");
     bool seen = false;
 
     for (struct dirent *at; d && !seen && (at = readdir(d));) {
         long pid = strtol(at->d_name, NULL, 10);
 
-        if (pid > 1 && pid != getpid() && carries(pid, mark))
-            seen = look_at(pid, what, n, out, max);
+        if (!is_attacker(h, pid))
+            continue;
+        if (looks[h->eye])
+            seen = looks[h->eye](h, pid, out, max);
+        else
+            hold_count_add(h, pid, &count);
     }
     if (d)
         (void)closedir(d);
-    return seen;
+    return seen || hold_count_is_over(h, &count, out, max);
 }

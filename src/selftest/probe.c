@@ -153,29 +153,39 @@ __attribute__((noreturn)) void leave(int status)
         (void)SYS(SYS_exit_group, status);
 }
 
-void was_held(long r)
-{
-    char text[24];
-
-    SAY("HELD ", say_result(r, text));
-    leave(0);
-}
-
-void was_breached(const char *words)
-{
-    SAY("BREACH ", words);
-    leave(0);
-}
-
-void was_breached_holding(const char *words, const char *what, long n)
+__attribute__((noreturn)) static void hold(const char *what, long n)
 {
     const long nap[2] = {HOLD_S, 0};
     char text[24];
 
-    SAY("BREACH ", words);
     SAY("HOLD ", what, " ", number(n, text));
     (void)SYS(SYS_nanosleep, ADDRESS(nap));
     leave(0);
+}
+
+void was_held(const struct probe *p, long r)
+{
+    char text[24];
+
+    SAY("HELD ", say_result(r, text));
+    if (p->hold)
+        hold("look", 0);
+    leave(0);
+}
+
+void was_breached(const struct probe *p, const char *words)
+{
+    SAY("BREACH ", words);
+    if (p->hold)
+        hold("look", 0);
+    leave(0);
+}
+
+void was_breached_holding(const struct probe *p, const char *words, const char *what, long n)
+{
+    (void)p;
+    SAY("BREACH ", words);
+    hold(what, n);
 }
 
 int is_refusal(long r)
@@ -220,10 +230,12 @@ void probe_main(const long *stack)
     struct probe p;
 
     if (stack[0] < 5) {
-        SAY("usage: probe ID MARK DIRECTORY VICTIM [fake]");
+        SAY("usage: probe ID MARK DIRECTORY VICTIM [fake|hold]");
         leave(2);
     }
-    p = (struct probe){argv[1], argv[2], argv[3], to_number(argv[4]), stack[0] > 5};
+    p = (struct probe){argv[1], argv[2], argv[3], to_number(argv[4]), 0, 0};
+    p.fake = stack[0] > 5 && text_same(argv[5], "fake");
+    p.hold = stack[0] > 5 && text_same(argv[5], "hold");
     probe_calls(&p);
     probe_sockets(&p);
     probe_processes(&p);

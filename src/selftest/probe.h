@@ -6,7 +6,7 @@
  * some of these calls into others, and because its few kilobytes can be carried through any
  * interface of the daemon.
  *
- *   probe ID MARK DIRECTORY VICTIM [fake]
+ *   probe ID MARK DIRECTORY VICTIM [fake|hold]
  *
  * It says on standard output what it got, in words that src/selftest/carry.c reads:
  *
@@ -14,8 +14,10 @@
  *   BREACH ...   it went through
  *   HOLD WHAT N  something is being held: look at this process from outside, then kill it
  *
- * With `fake` a filter of its own lets the attacked call succeed without being carried out: it
- * shows that the probe would notice a success which no throw-away namespace can give it.
+ * With `hold` it says HOLD in any case: whether the program believes that it got somewhere or not,
+ * the kernel is asked from outside. With `fake` a filter of its own lets the attacked call succeed
+ * without being carried out: it shows that the probe would notice a success which no throw-away
+ * namespace can give it.
  */
 #pragma once
 
@@ -27,6 +29,7 @@ struct probe {
     const char *id, *mark, *dir;
     long victim; /* pid of a process on the host */
     int fake;
+    int hold; /* wait to be looked at, whatever came of it */
 };
 
 /* ---- probe.c ---- */
@@ -44,12 +47,13 @@ void say_line(const char *const words[]);
 const char *say_result(long r, char out[24]);
 
 __attribute__((noreturn)) void leave(int status);
-/* Says HELD with the result and ends. */
-__attribute__((noreturn)) void was_held(long r);
-/* Says BREACH and ends. */
-__attribute__((noreturn)) void was_breached(const char *words);
-/* Says BREACH, then HOLD, and waits to be looked at. */
-__attribute__((noreturn)) void was_breached_holding(const char *words, const char *what, long n);
+/* Says HELD with the result and ends, after it was looked at if that is wanted. */
+__attribute__((noreturn)) void was_held(const struct probe *p, long r);
+/* Says BREACH and ends likewise. */
+__attribute__((noreturn)) void was_breached(const struct probe *p, const char *words);
+/* Says BREACH, then HOLD, and always waits to be looked at. */
+__attribute__((noreturn)) void was_breached_holding(const struct probe *p, const char *words,
+                                                    const char *what, long n);
 /* Is it one of the answers of a wall? */
 int is_refusal(long r);
 /* From now on the call `nr` answers 0 and does nothing. */

@@ -15,11 +15,11 @@
 
 typedef void attack_fn(const struct probe *p, long with);
 
-__attribute__((noreturn)) static void judge(long r, const char *what)
+__attribute__((noreturn)) static void judge(const struct probe *p, long r, const char *what)
 {
     if (r >= 0)
-        was_breached(what);
-    was_held(r);
+        was_breached(p, what);
+    was_held(p, r);
 }
 
 /* ---- namespaces ---- */
@@ -32,30 +32,30 @@ static void by_unshare(const struct probe *p, long flags)
         fake_success(SYS_unshare);
     r = SYS(SYS_unshare, flags);
     if (r == 0)
-        was_breached_holding("in namespaces of its own", "namespace", 0);
-    was_held(r);
+        was_breached_holding(p, "in namespaces of its own", "namespace", 0);
+    was_held(p, r);
 }
 
 /* In a child, so that both sides can be told apart. */
-static void child_judge(long r)
+static void child_judge(const struct probe *p, long r)
 {
     const long nap[2] = {20, 0};
     char text[24];
 
     if (r < 0)
-        was_held(r);
+        was_held(p, r);
     if (r == 0) {
         (void)SYS(SYS_nanosleep, ADDRESS(nap));
         leave(0);
     }
-    was_breached_holding("a child in namespaces of its own", "namespace", 0);
+    was_breached_holding(p, "a child in namespaces of its own", "namespace", 0);
     SAY(say_result(r, text));
 }
 
 static void by_clone(const struct probe *p, long flags)
 {
     (void)p;
-    child_judge(SYS(SYS_clone, flags | SIGCHLD));
+    child_judge(p, SYS(SYS_clone, flags | SIGCHLD));
 }
 
 static void by_clone3(const struct probe *p, long flags)
@@ -63,7 +63,7 @@ static void by_clone3(const struct probe *p, long flags)
     struct clone_args a = {.flags = (uint64_t)flags, .exit_signal = SIGCHLD};
 
     (void)p;
-    child_judge(SYS(SYS_clone3, ADDRESS(&a), sizeof a));
+    child_judge(p, SYS(SYS_clone3, ADDRESS(&a), sizeof a));
 }
 
 /* Into the namespaces of pid 1, which is somebody else's process everywhere. */
@@ -75,8 +75,8 @@ static void by_setns(const struct probe *p, long which)
 
     (void)p;
     if (fd < 0)
-        was_held(fd);
-    judge(SYS(SYS_setns, fd, 0), "entered the namespace of pid 1");
+        was_held(p, fd);
+    judge(p, SYS(SYS_setns, fd, 0), "entered the namespace of pid 1");
 }
 
 static void by_pidfd(const struct probe *p, long pid)
@@ -84,8 +84,8 @@ static void by_pidfd(const struct probe *p, long pid)
     long fd = SYS(SYS_pidfd_open, pid ? pid : p->victim, 0);
 
     if (fd < 0)
-        was_held(fd);
-    judge(SYS(SYS_setns, fd, CLONE_NEWNET), "entered namespaces by a pidfd");
+        was_held(p, fd);
+    judge(p, SYS(SYS_setns, fd, CLONE_NEWNET), "entered namespaces by a pidfd");
 }
 
 /* ---- identities ---- */
@@ -97,8 +97,8 @@ static void by_setuid(const struct probe *p, long nr)
     (void)p;
     r = nr == SYS_setresuid ? SYS(nr, 0, 0, 0) : SYS(nr, 0);
     if (r == 0 && (SYS(SYS_geteuid) == 0 || SYS(SYS_getegid) == 0))
-        was_breached_holding("root", "status", 0);
-    was_held(r < 0 ? r : -EPERM);
+        was_breached_holding(p, "root", "status", 0);
+    was_held(p, r < 0 ? r : -EPERM);
 }
 
 static void by_setgroups(const struct probe *p, long unused)
@@ -108,7 +108,7 @@ static void by_setgroups(const struct probe *p, long unused)
     (void)unused;
     if (p->fake)
         fake_success(SYS_setgroups);
-    judge(SYS(SYS_setgroups, 2, ADDRESS(groups)), "groups of its choice");
+    judge(p, SYS(SYS_setgroups, 2, ADDRESS(groups)), "groups of its choice");
 }
 
 static void by_capset(const struct probe *p, long unused)
@@ -122,8 +122,8 @@ static void by_capset(const struct probe *p, long unused)
 
     (void)p, (void)unused;
     if (r == 0)
-        was_breached_holding("CAP_SYS_ADMIN", "status", 0);
-    was_held(r);
+        was_breached_holding(p, "CAP_SYS_ADMIN", "status", 0);
+    was_held(p, r);
 }
 
 static void by_prctl(const struct probe *p, long option)
@@ -148,7 +148,7 @@ static void by_prctl(const struct probe *p, long option)
         for (long cap = 0; cap < 64 && r < 0; cap++)
             r = SYS(SYS_prctl, option, cap, 0, 0, 0) == 1 ? 0 : -EPERM;
     }
-    judge(r, "a privilege");
+    judge(p, r, "a privilege");
 }
 
 /* ---- signals ---- */
@@ -157,7 +157,7 @@ static void by_kill(const struct probe *p, long signal)
 {
     long r = SYS(SYS_kill, p->victim, signal);
 
-    judge(r, "signalled a process of the host");
+    judge(p, r, "signalled a process of the host");
 }
 
 static void by_kill_all(const struct probe *p, long signal)
@@ -167,7 +167,7 @@ static void by_kill_all(const struct probe *p, long signal)
     (void)p;
     (void)SYS(SYS_kill, -1, signal);
     (void)SYS(SYS_nanosleep, ADDRESS(nap));
-    was_held(-ESRCH); /* the witness outside knows better */
+    was_held(p, -ESRCH); /* the witness outside knows better */
 }
 
 static void by_kill_init(const struct probe *p, long signal)
@@ -177,7 +177,7 @@ static void by_kill_init(const struct probe *p, long signal)
     (void)p;
     (void)SYS(SYS_kill, 1, signal);
     (void)SYS(SYS_nanosleep, ADDRESS(nap));
-    was_held(-EPERM); /* whoever can say so is still alive */
+    was_held(p, -EPERM); /* whoever can say so is still alive */
 }
 
 static void by_pidfd_signal(const struct probe *p, long unused)
@@ -185,7 +185,7 @@ static void by_pidfd_signal(const struct probe *p, long unused)
     long fd = SYS(SYS_pidfd_open, p->victim, 0);
 
     (void)unused;
-    judge(fd < 0 ? fd : SYS(SYS_pidfd_send_signal, fd, SIGKILL, 0, 0), "signalled by a pidfd");
+    judge(p, fd < 0 ? fd : SYS(SYS_pidfd_send_signal, fd, SIGKILL, 0, 0), "signalled by a pidfd");
 }
 
 /* ---- priorities ---- */
@@ -195,7 +195,7 @@ static void by_priority(const struct probe *p, long unused)
     (void)unused;
     if (p->fake)
         fake_success(SYS_setpriority);
-    judge(SYS(SYS_setpriority, 0, 0, -20), "nice -20");
+    judge(p, SYS(SYS_setpriority, 0, 0, -20), "nice -20");
 }
 
 static void by_realtime(const struct probe *p, long policy)
@@ -204,7 +204,7 @@ static void by_realtime(const struct probe *p, long policy)
 
     if (p->fake)
         fake_success(SYS_sched_setscheduler);
-    judge(SYS(SYS_sched_setscheduler, 0, policy, ADDRESS(&priority)), "a real-time process");
+    judge(p, SYS(SYS_sched_setscheduler, 0, policy, ADDRESS(&priority)), "a real-time process");
 }
 
 static void by_io_priority(const struct probe *p, long unused)
@@ -212,7 +212,7 @@ static void by_io_priority(const struct probe *p, long unused)
     (void)unused;
     if (p->fake)
         fake_success(SYS_ioprio_set);
-    judge(SYS(SYS_ioprio_set, 1, 0, 1 << 13), "real-time disk access");
+    judge(p, SYS(SYS_ioprio_set, 1, 0, 1 << 13), "real-time disk access");
 }
 
 static void by_lock(const struct probe *p, long unused)
@@ -224,7 +224,7 @@ static void by_lock(const struct probe *p, long unused)
     if (p->fake)
         fake_success(SYS_mlock);
     r = SYS(SYS_mlock, at, size);
-    judge(r == -ENOMEM ? -EPERM : r, "8 MiB locked in memory");
+    judge(p, r == -ENOMEM ? -EPERM : r, "8 MiB locked in memory");
 }
 
 /* ---- terminals ---- */
@@ -237,15 +237,15 @@ static void by_ioctl(const struct probe *p, long request)
 
     (void)p;
     if (fd < 0)
-        was_held(fd);
+        was_held(p, fd);
     (void)SYS(SYS_ioctl, fd, TIOCSPTLCK, ADDRESS(&zero));
     slave = SYS(SYS_ioctl, fd, TIOCGPTPEER, O_RDWR | O_NOCTTY);
     (void)SYS(SYS_setsid);
     (void)SYS(SYS_ioctl, slave, TIOCSCTTY, 0);
     r = SYS(SYS_ioctl, slave < 0 ? fd : slave, request, ADDRESS("x"));
     if (r >= 0 || r == -ENOTTY || r == -EINVAL || r == -EIO) /* the terminal's own answer */
-        was_breached(say_result(r, text));
-    was_held(r);
+        was_breached(p, say_result(r, text));
+    was_held(p, r);
 }
 
 /* ---- other doors into the kernel ---- */
@@ -261,8 +261,8 @@ static void by_foreign_calls(const struct probe *p, long x32)
     else
         __asm__ volatile("int $0x80" : "=a"(r) : "a"(20l) : "memory");
     if (r == me)
-        was_breached("answered");
-    was_held(r);
+        was_breached(p, "answered");
+    was_held(p, r);
 #else
     (void)p, (void)x32;
     SAY("ABSENT on this architecture");
@@ -279,8 +279,8 @@ static void by_unknown_call(const struct probe *p, long nr)
         fake_success(nr);
     r = SYS(nr, 0, 0, 0, 0, 0, 0);
     if (r != -ENOSYS)
-        was_breached("answered");
-    was_held(r);
+        was_breached(p, "answered");
+    was_held(p, r);
 }
 
 static const struct {

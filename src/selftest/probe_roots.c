@@ -16,15 +16,15 @@ static void chroot_escape(const struct probe *p)
     (void)SYS(SYS_mkdirat, AT_FDCWD, ADDRESS("cell"), 0755);
     r = SYS(SYS_chroot, ADDRESS("cell"));
     if (r < 0)
-        was_held(r);
+        was_held(p, r);
     (void)SYS(SYS_fchdir, out);
     for (int i = 0; i < UP; i++)
         (void)SYS(SYS_chdir, ADDRESS(".."));
     (void)SYS(SYS_chroot, ADDRESS("."));
     canary = SYS(SYS_openat, AT_FDCWD, ADDRESS(p->dir), O_RDONLY | O_DIRECTORY);
     if (canary >= 0)
-        was_breached_holding("climbed out", "fd", canary);
-    was_breached("chroot");
+        was_breached_holding(p, "climbed out", "fd", canary);
+    was_breached(p, "chroot");
 }
 
 static void chroot_plain(const struct probe *p)
@@ -34,8 +34,8 @@ static void chroot_plain(const struct probe *p)
     (void)p;
     r = SYS(SYS_chroot, ADDRESS("/tmp"));
     if (r == 0)
-        was_breached_holding("a root of its choice", "root", 0);
-    was_held(r);
+        was_breached_holding(p, "a root of its choice", "root", 0);
+    was_held(p, r);
 }
 
 /* A descriptor of a directory that somebody forgot leads out, whatever the root is. */
@@ -45,12 +45,12 @@ static void leaked_descriptors(const struct probe *p)
         long up = SYS(SYS_openat, fd, ADDRESS(".."), O_RDONLY | O_DIRECTORY);
 
         if (up >= 0)
-            was_breached_holding("a directory was left open", "fd", fd);
+            was_breached_holding(p, "a directory was left open", "fd", fd);
         if (up != -EBADF && up != -ENOTDIR)
-            was_breached_holding("something was left open", "fd", fd);
+            was_breached_holding(p, "something was left open", "fd", fd);
     }
     (void)p;
-    was_held(-EBADF);
+    was_held(p, -EBADF);
 }
 
 static void write_own_program(const struct probe *p)
@@ -59,8 +59,8 @@ static void write_own_program(const struct probe *p)
 
     (void)p;
     if (fd >= 0)
-        was_breached_holding("the program of pid 1, for writing", "fd", fd);
-    was_held(fd);
+        was_breached_holding(p, "the program of pid 1, for writing", "fd", fd);
+    was_held(p, fd);
 }
 
 static void read_init_memory(const struct probe *p)
@@ -69,8 +69,8 @@ static void read_init_memory(const struct probe *p)
 
     (void)p;
     if (fd >= 0)
-        was_breached_holding("the memory of pid 1", "fd", fd);
-    was_held(fd);
+        was_breached_holding(p, "the memory of pid 1", "fd", fd);
+    was_held(p, fd);
 }
 
 /* The link follows pid 1 to its root, wherever that is. */
@@ -80,8 +80,8 @@ static void root_of_init(const struct probe *p)
 
     (void)p;
     if (fd >= 0)
-        was_breached_holding("the root of pid 1", "fd", fd);
-    was_held(fd);
+        was_breached_holding(p, "the root of pid 1", "fd", fd);
+    was_held(p, fd);
 }
 
 static void core_limit(const struct probe *p)
@@ -91,8 +91,8 @@ static void core_limit(const struct probe *p)
 
     (void)p;
     if (r == 0)
-        was_breached("core dumps");
-    was_held(r);
+        was_breached(p, "core dumps");
+    was_held(p, r);
 }
 
 /* Bytes from /dev/zero as a program: the mount must not forbid what /workspace allows. */
@@ -107,9 +107,9 @@ static void device_open(const struct probe *p)
         long fd = SYS(SYS_openat, AT_FDCWD, ADDRESS(names[i]), O_RDONLY | O_NONBLOCK);
 
         if (fd >= 0)
-            was_breached_holding(names[i], "fd", fd);
+            was_breached_holding(p, names[i], "fd", fd);
     }
-    was_held(-ENOENT);
+    was_held(p, -ENOENT);
 }
 
 static const struct {

@@ -62,10 +62,10 @@ static void try_socket(const struct probe *p, const struct socket_row *s)
         fake_success(s->nr);
     r = SYS(s->nr, s->family, s->type, s->protocol, ADDRESS(pair));
     if (r > 0 && !p->fake)
-        was_breached_holding("a socket", "fd", r);
+        was_breached_holding(p, "a socket", "fd", r);
     if (!is_without(r)) /* EOPNOTSUPP and the like come from the family itself */
-        was_breached(say_result(r, text));
-    was_held(r);
+        was_breached(p, say_result(r, text));
+    was_held(p, r);
 }
 
 /* Routing netlink may be read; here it is asked to change something. */
@@ -140,6 +140,6 @@ void probe_sockets(const struct probe *p)
         return;
     r = exchange(&q);
     if (!is_refusal(r))
-        was_breached(say_result(r, text));
-    was_held(r);
+        was_breached(p, say_result(r, text));
+    was_held(p, r);
 }

@@ -49,6 +49,7 @@ static void json_row(struct report *r, const struct attack *a, const struct sigh
     jw_kv_string(&w, "observed", s->words);
     jw_kv_string(&w, "reason", end_reason_name(s->reason));
     jw_kv_string(&w, "witness", s->noticed ? s->witness : NULL);
+    jw_kv_string(&w, "witness_kind", attack_eye_name(a->eye));
     jw_kv_string(&w, key, verdict);
     jw_kv_double(&w, "ms", (double)s->us / US_PER_MS, 1);
     jw_object_end(&w);
@@ -101,14 +102,14 @@ static void table_row(struct report *r, const struct attack *a, const struct sig
     const char *seen = s->noticed ? s->witness : s->words;
 
     if (!r->rows_begun || r->last != a->group)
-        (void)printf("\n%-22s %-60s %-9s %-34s %s\n", attack_group_name(a->group), "attack",
-                     "expected", "observed", "verdict");
+        (void)printf("\n%-22s %-60s %-9s %-34s %-9s %s\n", attack_group_name(a->group), "attack",
+                     "expected", "observed", "witness", "verdict");
     r->rows_begun = true;
     r->last = a->group;
     if (!seen[0])
         seen = end_reason_name(s->reason);
-    (void)printf("  %-20s %-60.60s %-9s %-34.34s %s\n", a->id, a->title, attack_expected(a), seen,
-                 verdict);
+    (void)printf("  %-20s %-60.60s %-9s %-34.34s %-9s %s\n", a->id, a->title, attack_expected(a),
+                 seen, attack_eye_name(a->eye), verdict);
     (void)fflush(stdout);
 }
 

@@ -183,14 +183,14 @@ static int run_jails(const struct wish *w)
 
 /* ---- without one ---- */
 
-/* How it was shown, or "". */
+/* How it was shown, or "". Whatever has an eye on it has to be seen by it. */
 static const char *show(struct carrier *c, const struct attack *a, struct sight *s)
 {
     carry_attack(c, a, false, s);
     bare_sweep(c->witness);
     if (s->noticed)
         return "succeeds, witnessed";
-    if (s->breach)
+    if (s->breach && (a->eye == EYE_WORD || a->shown != SHOWN_REAL))
         return "succeeds";
     if (a->shown == SHOWN_FAKED) {
         carry_attack(c, a, true, s);

@@ -21,7 +21,8 @@
 
 #define SHM_FAILED ((void *)-1)
 
-enum { SHM_BYTES = 64 };
+/* Nothing of that size is ever touched; it is a number to be recognized by. */
+enum { LETTER_BYTES = 64, SHM_LEAST = 100000000, SHM_SPAN = 800000000 };
 
 const struct witness_canary witness_canaries[WITNESS_CANARIES] = {
     {"secret",    0644},
@@ -54,6 +55,10 @@ int witness_put_canaries(const struct witness *w)
         (void)snprintf(path, sizeof path, "%s/%s", w->dir, witness_canaries[i].name);
         r = put_file(path, w->secret, witness_canaries[i].mode);
     }
+    if (r == 0) {
+        (void)snprintf(path, sizeof path, "%s/%s", w->dir, w->name);
+        r = put_file(path, "", 0644);
+    }
     return r;
 }
 
@@ -71,22 +76,26 @@ static int plant_files(struct witness *w, struct err *e)
     return r < 0 ? err_sys(e, r, "canaries") : 0;
 }
 
-static int listen_at(int type, const struct sockaddr *at, socklen_t n, uint16_t *ret_port)
+static int listen_at(int type, const struct sockaddr *at, socklen_t n, uint16_t *ret_port,
+                     char inode[NUMBER_ROOM])
 {
     cleanup_close int fd = socket(at->sa_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_in6 got;
     socklen_t got_n = sizeof got;
+    struct stat st;
 
     if (fd < 0 || bind(fd, at, n) < 0)
         return -1;
     if (type == SOCK_STREAM && listen(fd, 16) < 0)
         return -1;
+    if (fstat(fd, &st) == 0)
+        (void)snprintf(inode, NUMBER_ROOM, " %lu ", (unsigned long)st.st_ino);
     if (ret_port && getsockname(fd, (struct sockaddr *)&got, &got_n) == 0)
         *ret_port = ntohs(got.sin6_port); /* at the same place in both families */
     return take_fd(&fd);
 }
 
-static int listen_unix(int type, const char *path, bool abstract)
+static int listen_unix(int type, const char *path, bool abstract, char inode[NUMBER_ROOM])
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     size_t n = strlen(path);
@@ -96,7 +105,7 @@ static int listen_unix(int type, const char *path, bool abstract)
         return -1;
     memcpy(at.sun_path + abstract, path, n);
     fd = listen_at(type, (struct sockaddr *)&at,
-                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + abstract), NULL);
+                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + abstract), NULL, inode);
     if (fd >= 0 && !abstract)
         (void)chmod(path, 0777);
     return fd;
@@ -108,25 +117,26 @@ static void plant_listeners(struct witness *w)
     const struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     char path[PATH_MAX];
 
-    w->listeners[L_TCP] =
-        listen_at(SOCK_STREAM, (const struct sockaddr *)&any, sizeof any, &w->tcp);
-    w->listeners[L_UDP] = listen_at(SOCK_DGRAM, (const struct sockaddr *)&any, sizeof any, &w->udp);
-    w->listeners[L_TCP6] =
-        listen_at(SOCK_STREAM, (const struct sockaddr *)&six, sizeof six, &w->tcp6);
-    w->listeners[L_ABSTRACT] = listen_unix(SOCK_STREAM, w->mark, true);
+    w->listeners[L_TCP] = listen_at(SOCK_STREAM, (const struct sockaddr *)&any, sizeof any, &w->tcp,
+                                    w->inodes[L_TCP]);
+    w->listeners[L_UDP] =
+        listen_at(SOCK_DGRAM, (const struct sockaddr *)&any, sizeof any, &w->udp, w->inodes[L_UDP]);
+    w->listeners[L_TCP6] = listen_at(SOCK_STREAM, (const struct sockaddr *)&six, sizeof six,
+                                     &w->tcp6, w->inodes[L_TCP6]);
+    w->listeners[L_ABSTRACT] = listen_unix(SOCK_STREAM, w->mark, true, w->inodes[L_ABSTRACT]);
     (void)snprintf(path, sizeof path, "%s/door", w->dir);
-    w->listeners[L_PATH] = listen_unix(SOCK_STREAM, path, false);
+    w->listeners[L_PATH] = listen_unix(SOCK_STREAM, path, false, w->inodes[L_PATH]);
     (void)snprintf(path, sizeof path, "%s/letterbox", w->dir);
-    w->listeners[L_LETTERS] = listen_unix(SOCK_DGRAM, path, false);
+    w->listeners[L_LETTERS] = listen_unix(SOCK_DGRAM, path, false, w->inodes[L_LETTERS]);
 }
 
 /* Found by its name, with the secret in its environment; ends with us. */
 int witness_plant_victim(struct witness *w, struct err *e)
 {
-    char name[sizeof w->mark + 8], secret[sizeof w->secret + 16];
+    char name[sizeof w->mark + sizeof w->secret + 16], secret[sizeof w->secret + 16];
     char *argv[] = {name, (char[]){"1000000"}, NULL}, *envp[] = {secret, NULL};
 
-    (void)snprintf(name, sizeof name, "victim-%s", w->mark);
+    (void)snprintf(name, sizeof name, "victim-%s-%s", w->mark, w->secret);
     (void)snprintf(secret, sizeof secret, "SELFTEST_SECRET=%s", w->secret);
     w->victim = fork();
     if (w->victim < 0)
@@ -138,26 +148,37 @@ int witness_plant_victim(struct witness *w, struct err *e)
     _exit(127);
 }
 
+void witness_put_letter(const struct witness *w)
+{
+    struct mq_attr attr = {.mq_maxmsg = 1, .mq_msgsize = LETTER_BYTES};
+    mode_t before = umask(0);
+    mqd_t queue = mq_open(w->queue, O_CREAT | O_RDWR | O_NONBLOCK | O_CLOEXEC, 0666, &attr);
+
+    if (queue != (mqd_t)-1) {
+        (void)mq_send(queue, w->secret, strlen(w->secret), 0);
+        (void)mq_close(queue);
+    }
+    (void)umask(before);
+}
+
 static void plant_memory(struct witness *w)
 {
-    struct mq_attr attr = {.mq_maxmsg = 1, .mq_msgsize = SHM_BYTES};
-    mode_t before = umask(0);
-    mqd_t queue;
+    uint32_t size;
     void *at;
 
     random_bytes(&w->shm_key, sizeof w->shm_key);
+    random_bytes(&size, sizeof size);
     w->shm_key &= 0x7fffffff;
-    w->shm = shmget(w->shm_key, SHM_BYTES, IPC_CREAT | IPC_EXCL | 0666);
+    size = SHM_LEAST + size % SHM_SPAN;
+    (void)snprintf(w->shm_size, sizeof w->shm_size, "%u", size);
+    w->shm = shmget(w->shm_key, size, IPC_CREAT | IPC_EXCL | SHM_NORESERVE | 0666);
     at = w->shm < 0 ? SHM_FAILED : shmat(w->shm, NULL, 0);
     if (at != SHM_FAILED) {
         memcpy(at, w->secret, sizeof w->secret);
         (void)shmdt(at);
     }
     (void)snprintf(w->queue, sizeof w->queue, "/%s", w->mark);
-    queue = mq_open(w->queue, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666, &attr);
-    if (queue != (mqd_t)-1)
-        (void)mq_close(queue);
-    (void)umask(before);
+    witness_put_letter(w);
 }
 
 static void learn_names(struct witness *w)
@@ -182,6 +203,7 @@ int witness_open(const char *secret, struct witness **ret, struct err *e)
     (void)snprintf(w->mark, sizeof w->mark, "m");
     random_base36(w->mark + 1, 12); /* a process's name has 15 characters */
     (void)snprintf(w->secret, sizeof w->secret, "%s", secret);
+    random_base36(w->name, 20);
     learn_names(w);
     if (plant_files(w, e) < 0)
         return -1;

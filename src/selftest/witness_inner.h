@@ -7,13 +7,23 @@
 
 #include "selftest/witness.h"
 
-enum { LISTENERS = 6, PATH_ROOM = 160, NAME_ROOM = 96, MACHINE_ID = 32, WITNESS_CANARIES = 3 };
+enum {
+    LISTENERS = 6,
+    PATH_ROOM = 160,
+    NAME_ROOM = 96,
+    MACHINE_ID = 32,
+    WITNESS_CANARIES = 3,
+    NUMBER_ROOM = 24
+};
+enum { WITNESS_OFFERED = 321 }; /* what an attack writes into the victim's oom_score_adj */
 enum { L_TCP, L_TCP6, L_UDP, L_ABSTRACT, L_PATH, L_LETTERS };
 
 struct witness {
     char mark[WITNESS_MARK_MAX], secret[WITNESS_SECRET_MAX];
     char dir[PATH_ROOM], shm_file[PATH_ROOM], queue[PATH_ROOM];
     char host[NAME_ROOM], domain[NAME_ROOM], machine[MACHINE_ID + 1];
+    char name[NAME_ROOM];                                       /* of a file, told to nobody */
+    char inodes[LISTENERS][NUMBER_ROOM], shm_size[NUMBER_ROOM]; /* numbers told to nobody */
     int listeners[LISTENERS]; /* owned; -1: this host has none of that kind */
     uint16_t tcp, tcp6, udp;
     pid_t victim; /* owned */
@@ -28,4 +38,5 @@ struct witness_canary {
 extern const struct witness_canary witness_canaries[WITNESS_CANARIES];
 
 must_check int witness_put_canaries(const struct witness *w);
+void witness_put_letter(const struct witness *w);
 must_check int witness_plant_victim(struct witness *w, struct err *e);

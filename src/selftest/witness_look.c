@@ -26,6 +26,11 @@ const char *witness_reads(const struct witness *w, const char *text, size_t n)
         return "the secret was read";
     if (strlen(w->host) > 3 && strcmp(w->host, "sandbox") != 0 && has(text, n, w->host))
         return "the name of the host was read";
+    if (has(text, n, w->name) || has(text, n, w->shm_size))
+        return "a directory or table of the host was read";
+    for (size_t i = 0; i < LISTENERS; i++)
+        if (has(text, n, w->inodes[i]))
+            return "a table of the host's sockets was read";
     return has(text, n, w->machine) ? "the identity of the host was read" : NULL;
 }
 
@@ -41,6 +46,8 @@ static bool look_at_files(const struct witness *w, char *out, size_t n)
 
         if (at->d_name[0] == '.' || strcmp(at->d_name, "door") == 0 ||
             strcmp(at->d_name, "letterbox") == 0)
+            continue;
+        if (strcmp(at->d_name, w->name) == 0)
             continue;
         while (i < WITNESS_CANARIES && strcmp(witness_canaries[i].name, at->d_name) != 0)
             i++;
@@ -109,6 +116,21 @@ static bool look_at_listeners(const struct witness *w, char *out, size_t n)
     return heard;
 }
 
+/* How ready the kernel is to kill it. */
+static bool victim_is_offered(const struct witness *w, char *out, size_t n)
+{
+    char path[64], text[16] = "";
+    cleanup_close int fd = -1;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)w->victim);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0 || strtol(text, NULL, 10) != WITNESS_OFFERED)
+        return false;
+    (void)!pwrite(fd, "0", 1, 0);
+    (void)snprintf(out, n, "the victim would be killed first");
+    return true;
+}
+
 static bool look_at_victim(struct witness *w, char *out, size_t n)
 {
     int status = 0;
@@ -116,7 +138,7 @@ static bool look_at_victim(struct witness *w, char *out, size_t n)
     pid_t got = waitpid(w->victim, &status, WNOHANG | WUNTRACED);
 
     if (got == 0)
-        return false;
+        return victim_is_offered(w, out, n);
     (void)snprintf(out, n, "the victim was %s", WIFSTOPPED(status) ? "stopped" : "killed");
     if (WIFSTOPPED(status))
         reapp(&w->victim); /* a dead one was reaped just now, and its number may be another's */
@@ -169,6 +191,7 @@ bool witness_look(struct witness *w, char *out, size_t n)
 {
     bool seen = look_at_victim(w, out, n);
 
+    witness_put_letter(w); /* somebody may have taken it */
     seen |= look_at_files(w, out, n);
     seen |= look_at_places(w, out, n);
     seen |= look_at_listeners(w, out, n);

@@ -5,6 +5,7 @@ Tests talk to the daemon over HTTP only. What they want to know about processes,
 control groups they ask the host's kernel, never the daemon. Waiting is always for a condition,
 with a deadline that is generous because it only matters when something is broken.
 """
+import contextlib
 import ctypes
 import http.client
 import json
@@ -22,6 +23,9 @@ import time
 DEADLINE = 30.0  # seconds; reached only by a failure
 ROOT = os.geteuid() == 0
 BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or pathlib.Path(__file__).parents[2] / "build").resolve()
+# Where an ordinary user may make control groups, one for each daemon; unset: nowhere.
+CGROUPS = os.environ.get("SBX_CGROUPS")
+FULL = ROOT or bool(CGROUPS)  # may control groups be used?
 JAIL = os.environ.get("SBX_ISOLATION") or "native"  # the jail of every daemon that does not ask for another
 CANARY = "canary-" + secrets.token_hex(16)  # in the daemon's environment; must never be seen inside
 SANITIZER_MARKS = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "UndefinedBehaviorSanitizer")
@@ -256,6 +260,13 @@ def as_record(line):
     return value if isinstance(value, dict) else {}
 
 
+def in_own_group():
+    """What starts a daemon in a delegated control group of its own: it divides it, so nobody else may be there."""
+    if ROOT or not CGROUPS:
+        return []
+    return ["/bin/sh", "-ec", 'mkdir "$0/daemon.$$"; echo $$ >"$0/daemon.$$/cgroup.procs"; exec "$@"', CGROUPS]
+
+
 class Daemon:
     """A running sandbox-executor."""
 
@@ -270,7 +281,7 @@ class Daemon:
         self.secret = self.env.get("SANDBOX_SECRET")
         self.stopped = False
         self.process = subprocess.Popen(
-            [str(binary or BUILD / "sandbox-executor"), *args], env=self.env, cwd=self.directory,
+            [*in_own_group(), str(binary or BUILD / "sandbox-executor"), *args], env=self.env, cwd=self.directory,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             user=user, group=user, extra_groups=None if user is None else [])
         self.pid = self.process.pid
@@ -289,7 +300,7 @@ class Daemon:
             base["ISOLATION"] = JAIL
         if JAIL == "subprocess":
             base["RUN_AS"] = "root"  # its persistent sandboxes are the host, for whoever the daemon is
-        if not ROOT:
+        if not FULL:
             base["ISOLATION_LEVEL"] = "basic"
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
             if name in os.environ:
@@ -434,6 +445,10 @@ class Daemon:
 
     def clean_up(self):
         live.discard(self.pid)
+        if in_own_group():
+            for group in (f"{CGROUPS}/daemon.{self.pid}/main", f"{CGROUPS}/daemon.{self.pid}"):
+                with contextlib.suppress(OSError):
+                    os.rmdir(group)
         shutil.rmtree(self.directory, ignore_errors=True)
 
 

@@ -37,7 +37,7 @@ def bad(report):
 
 
 def level():
-    return [] if harness.ROOT else ["--isolation-level=basic"]
+    return [] if harness.FULL else ["--isolation-level=basic"]
 
 
 # ---- the command ----
@@ -213,7 +213,7 @@ def tight(make_daemon_module):
 
 @pytest.mark.parametrize("row", HUNGRY if LONG else HUNGRY[::4], ids=str)
 def test_attack_on_limits(tight, witness, row):
-    if not harness.ROOT and "JAIL_MEMORY" in row.traits or not harness.ROOT and "JAIL_PIDS" in row.traits:
+    if not harness.FULL and "JAIL_MEMORY" in row.traits or not harness.FULL and "JAIL_PIDS" in row.traits:
         pytest.skip("not declared without control groups")
     result = tight.execute(w.program(row), event=witness.event(row, **NUMBERS), timeout=30)
     assert "BREACH" not in result["stdout"]

@@ -213,7 +213,7 @@ def test_forged_frames_are_an_error_of_the_run_only(daemon):
     ("shell", "head -c 400m /dev/zero | tail"),
 ])
 def test_out_of_memory_is_named(small, language, code):
-    harness.need(harness.ROOT, "memory limits need control groups")
+    harness.need(harness.FULL, "memory limits need control groups")
     result = small.execute(code, language, timeout=20)
     assert (result["status"], result["return_value"]) == ("error", None)
     assert result["termination"]["reason"] == "oom"
@@ -225,7 +225,7 @@ def test_out_of_memory_is_named(small, language, code):
 
 def test_the_loss_of_a_child_is_told_even_if_the_program_copes(small):
     """A result made with a part of the program killed is not to be taken for a good one."""
-    harness.need(harness.ROOT, "memory limits need control groups")
+    harness.need(harness.FULL, "memory limits need control groups")
     code = ("import subprocess\ndef handler(e):\n    hog = 'a=[]\\nwhile True: a.append(bytearray(1 << 20))'\n"
             "    subprocess.run(['python3', '-c', hog])\n    return 'fine'")
     result = small.execute(code, timeout=20)
@@ -233,14 +233,14 @@ def test_the_loss_of_a_child_is_told_even_if_the_program_copes(small):
 
 
 def test_files_count_as_memory(make_daemon):
-    harness.need(harness.ROOT, "memory limits need control groups")
+    harness.need(harness.FULL, "memory limits need control groups")
     daemon = make_daemon(MAX_MEMORY_MB=32, WORKSPACE_MB=256)
     result = daemon.execute("head -c 200m /dev/zero > big; ls -l big", "shell", timeout=20)
     assert result["status"] == "error" and result["termination"]["reason"] == "oom"
 
 
 def test_the_next_run_after_an_oom_kill_is_clean(small):
-    harness.need(harness.ROOT, "memory limits need control groups")
+    harness.need(harness.FULL, "memory limits need control groups")
     hog = "def handler(e):\n    a = []\n    while True: a.append(bytearray(1 << 20))"
     for _ in range(2):
         assert small.execute(hog, timeout=20)["termination"]["reason"] == "oom"
@@ -271,7 +271,7 @@ def test_a_tenant_cannot_shield_itself_from_the_oom_killer(daemon):
                "        threading.Thread(target=time.sleep, args=(600,), daemon=True).start()"),
 ])
 def test_too_many_processes_are_named(small, language, code):
-    harness.need(harness.ROOT, "the limit on processes needs control groups")
+    harness.need(harness.FULL, "the limit on processes needs control groups")
     result = small.execute(code, language, timeout=20)
     assert result["status"] == "error", result
     assert result["termination"]["reason"] == "pids"

@@ -14,14 +14,14 @@ import tempfile
 import harness
 
 SOURCE = pathlib.Path(__file__).parents[2] / "src" / "selftest"
-ROW = re.compile(r'^ATTACK\("([^"]+)",\s*(\w+), (\w+), ([^,]+), ([^,]+), (\w+), ([^,]+), "(.*)"\)$', re.M)
+ROW = re.compile(r'^ATTACK\("([^"]+)",\s*(\w+), (\w+), ([^,]+), ([^,]+), (\w+), ([^,]+), (\w+), "(.*)"\)$', re.M)
 
 
 class Row:
     """One row of src/selftest/attacks.def."""
 
     def __init__(self, match):
-        self.id, self.group, self.program, self.traits, ends, self.shown, flags, self.title = match.groups()
+        self.id, self.group, self.program, self.traits, ends, self.shown, flags, self.eye, self.title = match.groups()
         self.ends = re.findall(r"END_(\w+)", ends)
         self.flags = set(flags.split(" | ")) - {"0"}
 

@@ -4,7 +4,7 @@
 #
 #   HELD ...    refused; the words say how
 #   BREACH ...  it went through
-#   HOLD        something is in place: look, then kill this process
+#   HOLD        look now, then kill this process; asked for by event["hold"], whatever came of it
 #   OK / ABSENT of the control group: it works, or it is not installed here
 import ctypes
 import errno
@@ -74,6 +74,7 @@ def leave_behind(event, seconds=30):
 
 
 def handler(event):
+    libc.prctl(15, event["mark"].encode(), 0, 0, 0)  # the name by which it is found outside
     try:
         words = attacks[event["attack"]](event)
     except MemoryError:
@@ -85,5 +86,8 @@ def handler(event):
     else:
         say(*(("BREACH", words) if words else ("HELD", "nothing found")))
     sys.stdout.flush()
+    if event.get("hold"):
+        say("HOLD look 0")
+        time.sleep(20)
     return None
 

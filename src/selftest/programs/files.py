@@ -135,7 +135,9 @@ def _(event):
     for path in ("/proc/sysrq-trigger", "/proc/irq/0/smp_affinity", "/proc/mtrr", "/proc/bus/pci/00/00.0",
                  "/proc/scsi/scsi", f"/proc/{event['victim']}/oom_score_adj"):
         try:
-            os.close(os.open(path, os.O_WRONLY))
+            fd = os.open(path, os.O_WRONLY)
+            if path.endswith("oom_score_adj"):
+                os.write(fd, b"321")
             done.append(path)
         except OSError:
             pass
@@ -224,7 +226,7 @@ def _(event):
         harmless = target.startswith(("/dev/", "/proc/", "/workspace", "/tmp", "/usr/"))
         if target.startswith("/") and (not harmless or target.startswith(event["dir"])):
             found.append(target)
-    return ", ".join(found)
+    return ", ".join(f"{path}: {below(path) if os.path.isdir(path) else 'a file'}" for path in found)
 
 
 # ---- what is left in the workspace for the daemon to find ----

@@ -100,14 +100,16 @@ def _(event):
 def _(event):
     port = f":{event['tcp']:04X} "
     for name in ("tcp", "tcp6", "udp"):
-        if port in read("/proc/net/" + name):
-            return "the listener is in the table"
+        for line in read("/proc/net/" + name).splitlines():
+            if port in line:
+                return "the listener is in the table: " + line
 
 
 @attack("unix-seen")
 def _(event):
     with open("/proc/net/unix") as f:
-        return event["abstract"] in f.read() and "the listener is in the table"
+        lines = [line for line in f if event["abstract"] in line]
+    return lines and "the listener is in the table: " + lines[0]
 
 
 @attack("shm-key")
@@ -123,7 +125,8 @@ def _(event):
 @attack("shm-list")
 def _(event):
     lines = read("/proc/sysvipc/shm").splitlines()[1:]
-    return any(int(line.split()[0]) == event["shm"] for line in lines) and "the segment is in the table"
+    lines = [line for line in lines if int(line.split()[0]) == event["shm"]]
+    return lines and "the segment is in the table: " + lines[0]
 
 
 @attack("shm-file")
@@ -139,4 +142,6 @@ def _(event):
     queue = librt.mq_open(name, os.O_RDONLY)
     if queue < 0:
         raise OSError(ctypes.get_errno(), "")
-    return "opened"
+    letter = ctypes.create_string_buffer(64)
+    librt.mq_receive(queue, letter, 64, None)
+    return "opened: " + letter.value.decode("utf-8", "replace")

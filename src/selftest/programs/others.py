@@ -43,7 +43,9 @@ def _(event):
             m[at:at + len(event["secret"])] = event["secret"].encode()
         return None
     m = mmap.mmap(-1, 16 << 20)
-    return any(m[at:at + 4096].strip(b"\0") for at in range(0, len(m), 4096)) and "a page with something in it"
+    pages = (m[at:at + 4096].strip(b"\0") for at in range(0, len(m), 4096))
+    page = next(filter(None, pages), None)
+    return page and f"a page with something in it: {page[:64]}"
 
 
 @attack("successor-interpreter")
@@ -60,14 +62,22 @@ def _(event):
     return any(seen) and f"state of the predecessor: {seen}"
 
 
+def attach(segment):
+    libc.shmat.restype = ctypes.c_void_p
+    return libc.shmat(segment, None, 0)
+
+
 @attack("successor-ipc")
 def _(event):
     if event["phase"] == "plant":
-        libc.shmget(0x5b5e1f, 4096, 0o1666)
+        ctypes.memmove(attach(libc.shmget(0x5b5e1f, 4096, 0o1666)), event["secret"].encode(), len(event["secret"]))
         libc.msgget(0x5b5e1f, 0o1666)
         libc.semget(0x5b5e1f, 1, 0o1666)
         return None
-    return any(libc_get >= 0 for libc_get in (libc.shmget(0x5b5e1f, 0, 0), libc.msgget(0x5b5e1f, 0))) and "found"
+    segment = libc.shmget(0x5b5e1f, 0, 0)
+    if segment >= 0:
+        return "found: " + ctypes.string_at(attach(segment), 64).decode("utf-8", "replace")
+    return libc.msgget(0x5b5e1f, 0) >= 0 and "found"
 
 
 @attack("random-numbers")
@@ -98,35 +108,41 @@ def _(event):
     if event["phase"] == "look":
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
-                if "planted-" in read(f"/proc/{pid}/cmdline"):
-                    return f"pid {pid}"
+                if read(f"/proc/{pid}/cmdline").startswith("planted-"):
+                    return f"pid {pid}: {read(f'/proc/{pid}/cmdline')}"
             except OSError:
                 pass
         return None
     subprocess.Popen(["/bin/sleep", "20"], executable="/bin/sleep")
-    subprocess.Popen(["planted-" + event["mark"], "20"], executable="/bin/sleep")
+    subprocess.Popen(["planted-" + event["secret"], "20"], executable="/bin/sleep")
+    hold("")
+
+
+def tell(server, event):
+    """Whoever calls is told the secret."""
+    if os.fork() == 0:
+        server.settimeout(20)
+        server.accept()[0].sendall(event["secret"].encode())
+        os._exit(0)
     hold("")
 
 
 @attack("neighbour-socket")
 def _(event):
-    if event["phase"] == "look":
-        s = socket.socket(socket.AF_UNIX)
-        s.connect("\0planted-" + event["mark"])
-        return "connected"
     s = socket.socket(socket.AF_UNIX)
+    if event["phase"] == "look":
+        s.connect("\0planted-" + event["mark"])
+        return "connected: " + s.recv(64).decode()
     s.bind("\0planted-" + event["mark"])
     s.listen()
-    hold("")
+    tell(s, event)
 
 
 @attack("neighbour-port")
 def _(event):
     if event["phase"] == "look":
-        socket.create_connection(("127.0.0.1", 45671), 2).close()
-        return "connected"
-    kept = socket.create_server(("127.0.0.1", 45671))
-    hold("" if kept else "")
+        return "connected: " + socket.create_connection(("127.0.0.1", 45671), 2).recv(64).decode()
+    tell(socket.create_server(("127.0.0.1", 45671)), event)
 
 
 @attack("neighbour-kill")

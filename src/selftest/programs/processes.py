@@ -7,7 +7,7 @@ def _(event):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             if "victim-" + event["mark"] in read(f"/proc/{pid}/cmdline"):
-                return f"pid {pid}"
+                return f"pid {pid}: {read(f'/proc/{pid}/cmdline')}"
         except OSError:
             pass
 
@@ -118,7 +118,8 @@ def _(event):
     signal.signal(signal.SIGALRM, lambda *_: None)
     if os.fork() == 0:
         time.sleep(event["patience"])
-        os.write(1, b"BREACH outlived its time\n")
+        os.write(1, b"BREACH outlived its time\nHOLD look 0\n")
+        time.sleep(2)
         os._exit(0)
     open("fifo").close()
 
@@ -129,7 +130,7 @@ def _(event):
     ctypes.set_errno(0)
     r = libc.ptrace(16, child.pid, 0, 0)  # PTRACE_ATTACH
     problem = ctypes.get_errno()
-    child.kill()
     if r == 0:
         return "attached"
+    child.kill()
     raise OSError(problem, "")

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looking at an attacking process from outside, with the eyes of the host's kernel. It is found by
+ * the mark: its name, or one of its arguments.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "core/limits.h"
+#include "selftest/attack.h"
+
+enum { HOLD_TEXT = 32768 };
+
+struct hold {
+    const char *mark; /* borrowed */
+    enum attack_eye eye;
+    long n;                      /* EYE_FD: which; -1: none */
+    pid_t victim;                /* goes by the mark, too, and is no attacker */
+    const struct limits *limits; /* borrowed */
+    uint64_t age_ms;             /* since it was started */
+};
+
+/* Is something there that must not be? Says what. */
+bool hold_look(const struct hold *h, char *out, size_t max);
+
+/* ---- hold_count.c: what all of them have together ---- */
+
+struct hold_count {
+    uint64_t memory, disk, tmp, shm, files, tasks, open, cpu_ms;
+    unsigned processes;
+};
+
+void hold_count_add(const struct hold *h, long pid, struct hold_count *c);
+bool hold_count_is_over(const struct hold *h, const struct hold_count *c, char *out, size_t max);
+
+/* ---- hold.c, for both ---- */
+
+size_t hold_read(long pid, const char *name, char out[HOLD_TEXT]);
+/* A number of /proc/PID/stat; 0 is the state, behind the name. */
+long hold_stat(long pid, int index);
