@@ -5,6 +5,7 @@ Always: a sample of each group, and the control group. With SBX_LONG=1: all of i
 """
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import urllib.parse
@@ -16,6 +17,7 @@ import witness as w
 from koyeb import Sandbox
 
 LONG = os.environ.get("SBX_LONG") == "1"
+TOP = pathlib.Path(__file__).resolve().parents[2]
 NOBODY = 65534
 SAMPLE = 9  # every ninth row when there is little time
 
@@ -160,7 +162,35 @@ def by_sandbox(daemon, row, event):
     return result["stdout"] + result["stderr"], "exit"
 
 
-FAMILIES = {"handlers": by_handler, "functions": by_function, "sandbox": by_sandbox}
+def by_session(daemon, row, event):
+    """A session that lives until the witness may look."""
+    code = w.probe_stub(row, event) if row.program == "PROBE" else w.program(row)
+    made = daemon.request("POST", "/v1/sessions", json={"language": "python", "code": code, "timeout": 20})
+    assert made.status == 201, made
+    path = f"/v1/sessions/{made.json()['id']}"
+    try:
+        body = {"functionName": "handler", "args": [event], "timeout": 5 if row.id in SELF_MADE else 20}
+        response = daemon.request("POST", path + "/call", json=body)
+        assert response.status == 200, response
+    finally:
+        assert daemon.request("DELETE", path).status in (200, 204)
+    harness.wait_until(lambda: not harness.processes_with(event["mark"]), "the session's processes are gone")
+    result = response.json()
+    reason = result["session"].get("reason") or result["termination"]["reason"]
+    return result["stdout"] + result["stderr"], reason
+
+
+def by_wasm(daemon, row, event):
+    body = {"language": "python", "code": w.program(row), "functionName": "handler", "args": [event], "timeout": 20,
+            "engine": "wasm"}
+    response = daemon.request("POST", "/v1/functions/call", json=body)
+    assert response.status == 200, response
+    result = response.json()
+    return result["stdout"] + result["stderr"], result["termination"]["reason"]
+
+
+FAMILIES = {"handlers": by_handler, "functions": by_function, "sandbox": by_sandbox, "sessions": by_session,
+            "wasm": by_wasm}
 # Two runs at a time, and limits with numbers of their own, are the command's business.
 SINGLE = [row for row in w.ROWS if not row.flags & {"AFTER", "BESIDE", "TIGHT", "COLLECT"}]
 # A persistent sandbox may change its own copy of the system, keeps processes that are left behind, and its
@@ -168,22 +198,40 @@ SINGLE = [row for row in w.ROWS if not row.flags & {"AFTER", "BESIDE", "TIGHT", 
 PRIVATE = {"system-change", "daemonize", "orphan-output", "orphan-stopped"}
 
 
+# A machine that has no such thing as a process ends nobody else, and runs no program of another machine.
+# Its devices are its own.
+WASM_HAS = ("PY_FILES", "PY_NETWORK", "PY_PROCESSES")
+WASM_OWN = {"dev-nodes"}
+
+
 def chosen(family):
     rows = [row for row in SINGLE if family != "sandbox" or row.id not in PRIVATE]
+    if family == "wasm":
+        rows = [row for row in rows if row.program in WASM_HAS and row.id not in WASM_OWN]
     if LONG:
         return rows
     first = sorted(FAMILIES).index(family)
     return rows[first::SAMPLE]
 
 
+@pytest.fixture(scope="module")
+def wasm_daemon(make_daemon_module):
+    if subprocess.run([TOP / "tools" / "fetch-wasm", "--check"], check=False).returncode != 0:
+        pytest.skip("no runtimes: tools/fetch-wasm")
+    return make_daemon_module(WASM="true", WASM_PATH=str(TOP / "build-deps" / "wasm"))
+
+
 @pytest.mark.parametrize("family, row", [(f, r) for f in sorted(FAMILIES) for r in chosen(f)], ids=str)
-def test_attack_through_the_api(daemon, witness, family, row):
+def test_attack_through_the_api(daemon, witness, family, row, request):
     event = witness.event(row)
+    if family == "wasm":
+        daemon = request.getfixturevalue("wasm_daemon")
     said, reason = FAMILIES[family](daemon, row, event)
     lines = said.splitlines()
     assert not [line for line in lines if line.startswith("BREACH")], said
     assert witness.touched(said) == []
-    killed = "SIGNAL" in row.ends and (reason == "signal" or any(line.startswith("KILLED") for line in lines))
+    ended = "SIGNAL" in row.ends or family == "wasm"  # there a call that is not there is a trap
+    killed = ended and (reason == "signal" or any(line.startswith("KILLED") for line in lines))
     assert killed or row.id in SELF_MADE or any(line.startswith(("HELD", "ABSENT")) for line in lines), said
 
 

@@ -2,8 +2,8 @@
 # Ways out. Whoever gets through is seen by the listeners outside.
 
 
-def connect(family, address, kind=socket.SOCK_STREAM):
-    s = socket.socket(family, kind)
+def connect(family, address, kind=None):
+    s = socket.socket(family, kind or socket.SOCK_STREAM)
     s.settimeout(2)
     s.connect(address)
     s.send(b"through")
