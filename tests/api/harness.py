@@ -7,6 +7,7 @@ with a deadline that is generous because it only matters when something is broke
 """
 import contextlib
 import ctypes
+import functools
 import http.client
 import json
 import os
@@ -28,11 +29,15 @@ CGROUPS = os.environ.get("SBX_CGROUPS")
 FULL = ROOT or bool(CGROUPS)  # may control groups be used?
 JAIL = os.environ.get("SBX_ISOLATION") or "native"  # the jail of every daemon that does not ask for another
 CANARY = "canary-" + secrets.token_hex(16)  # in the daemon's environment; must never be seen inside
+POLL_MAX = 0.05  # seconds
 SANITIZER_MARKS = ("AddressSanitizer", "LeakSanitizer", "runtime error:", "UndefinedBehaviorSanitizer")
 
 
 def wait_until(condition, what, timeout=DEADLINE, interval=0.005):
-    """Polls until condition() is true and returns its value; fails with `what` otherwise."""
+    """Polls until condition() is true and returns its value; fails with `what` otherwise.
+
+    Looks often at first, then less: a look may cost a walk through all processes.
+    """
     end = time.monotonic() + timeout
     while True:
         value = condition()
@@ -40,6 +45,7 @@ def wait_until(condition, what, timeout=DEADLINE, interval=0.005):
             return value
         assert time.monotonic() < end, f"not within {timeout} s: {what() if callable(what) else what}"
         time.sleep(interval)
+        interval = max(interval, min(interval * 1.25, POLL_MAX))
 
 
 # ---- what the host's kernel says ----
@@ -54,13 +60,27 @@ def pids():
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
+def read_proc(pid, name):
+    """A file of /proc/PID, empty when it is gone. All processes of the host are looked at this way, often."""
+    try:
+        fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    parts = []
+    try:
+        while part := os.read(fd, 1 << 16):
+            parts.append(part)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+    return b"".join(parts)
+
+
 def stat_fields(pid):
     """The fields of /proc/PID/stat after the name, or None when it is gone."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return text[text.rindex(")") + 2:].split()
+    text = read_proc(pid, "stat").decode()
+    return text[text.rindex(")") + 2:].split() if text else None
 
 
 def is_alive(pid):
@@ -84,13 +104,6 @@ def descendants(pid):
         found += below
         todo += below
     return found
-
-
-def read_proc(pid, name):
-    try:
-        return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
-    except OSError:
-        return b""
 
 
 def processes_with(marker):
@@ -120,8 +133,8 @@ def mounts(pid):
     return read_proc(pid, "mountinfo").decode().splitlines()
 
 
-def cgroup_dirs(pid):
-    """Directories of the control groups a process is in (v1 and v2), as the host mounts them."""
+def cgroup_points():
+    """Where the host has mounted its control groups: pairs of controller ("" for v2) and directory."""
     points = {}
     for line in mounts("self"):
         head, _, tail = line.partition(" - ")
@@ -131,13 +144,23 @@ def cgroup_dirs(pid):
         elif kind == "cgroup":
             for option in options.split()[-1].split(","):
                 points[option] = head.split()[4]
-    found = {}
-    for line in read_proc(pid, "cgroup").decode().splitlines():
+    return tuple(points.items())
+
+
+@functools.lru_cache(maxsize=4096)
+def parse_cgroups(text, points):
+    points, found = dict(points), {}
+    for line in text.decode().splitlines():
         _, controllers, path = line.split(":", 2)
         for controller in controllers.split(","):
             if controller in points:
                 found[controller] = pathlib.Path(points[controller] + path)
     return found
+
+
+def cgroup_dirs(pid, points=None):
+    """Directories of the control groups a process is in (v1 and v2); points: cgroup_points(), if known."""
+    return parse_cgroups(read_proc(pid, "cgroup"), cgroup_points() if points is None else points)
 
 
 def namespace(pid, kind):

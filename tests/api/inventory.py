@@ -13,8 +13,10 @@ def inventory(daemon):
     """Counts of everything that could pile up, for the daemon and all below it."""
     launcher = daemon.launcher()
     tree = [pid for pid in daemon.tree() if harness.is_alive(pid)]
-    groups = {path for pid in tree for path in harness.cgroup_dirs(pid).values()}
-    tops = {path.parent for path in groups if path.parent.name and path not in harness.cgroup_dirs("self").values()}
+    points = harness.cgroup_points()
+    own = set(harness.cgroup_dirs("self", points).values())
+    groups = {path for pid in tree for path in harness.cgroup_dirs(pid, points).values()}
+    tops = {path.parent for path in groups if path.parent.name and path not in own}
     return {
         "processes": len(tree),
         "descriptors of the daemon": len([t for t in targets(daemon.pid) if not is_live_group(t)]),
@@ -55,8 +57,9 @@ def zombies(daemon):
     return [p for p in daemon.tree() if (harness.stat_fields(p) or "?")[0] == "Z"]
 
 
-def grown(before, after):
-    return {k: (before[k], after[k]) for k in before if after[k] > before[k] + SLACK.get(k, 0)}
+def grown(before, after, slack=None):
+    slack = SLACK if slack is None else slack
+    return {k: (before[k], after[k]) for k in before if after[k] > before[k] + slack.get(k, 0)}
 
 
 def check_nothing_grew(daemon, before):
@@ -73,8 +76,8 @@ def settle(daemon):
         now = inventory(daemon)
         state["same"] = state["same"] + 1 if now == state["last"] else 0
         state["last"] = now
-        return now if state["same"] >= 10 else None
-    return harness.wait_until(quiet, lambda: f"the inventory settles: {state['last']}", interval=0.03)
+        return now if state["same"] >= 5 else None
+    return harness.wait_until(quiet, lambda: f"the inventory settles: {state['last']}", interval=0.06)
 
 
 def orphaned_groups():
