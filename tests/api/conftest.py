@@ -8,6 +8,46 @@ import pytest
 import harness
 import jail_differences
 
+# Files that take long, and in how many parts they run side by side; these begin first, in this order.
+# A part is a stretch of neighbours, which share what the file's fixtures hold; the rest run by file.
+PARTS = {
+    "test_leaks.py": 6, "test_faults.py": 10, "test_dependencies.py": 8, "test_control_plane.py": 6,
+    "test_node_zygote.py": 4, "test_wasm.py": 4, "test_functions_call.py": 3, "test_sessions.py": 3,
+    "test_koyeb_processes.py": 3, "test_limits.py": 3, "test_koyeb_streaming.py": 2, "test_koyeb_files.py": 2,
+    "test_attacks.py": 2, "test_templates.py": 3, "test_koyeb_ports.py": 2, "test_sandboxes.py": 2,
+}
+
+
+def file_of(nodeid):
+    return nodeid.partition("::")[0].rpartition("/")[2]
+
+
+def part_of_each(nodeids):
+    """{test: name of the part that it runs in}, for the tests in their order."""
+    tests = {}
+    for nodeid in nodeids:
+        tests.setdefault(nodeid.partition("::")[0], []).append(nodeid)
+    return {nodeid: f"{path} {at * PARTS.get(file_of(path), 1) // len(inside)}"
+            for path, inside in tests.items() for at, nodeid in enumerate(inside)}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Parts(LoadScopeScheduling):
+        """By file, as loadfile does, but long files in parts."""
+        parts = None
+
+        def _split_scope(self, nodeid):
+            if self.parts is None:
+                self.parts = part_of_each(next(iter(self.registered_collections.values())))
+            return self.parts[nodeid]
+
+    return Parts(config, log)
+
 
 def pytest_configure(config):
     if harness.JAIL == "subprocess" and "SBX_CONTAINED" not in harness.os.environ:
@@ -18,6 +58,8 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(items):
     """Under another jail (SBX_ISOLATION) everything runs but what it is known not to give."""
+    first = list(PARTS)
+    items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))
     for item in items:
         reason = jail_differences.reason(harness.JAIL, item.nodeid)
         if reason:
