@@ -3,6 +3,8 @@
 
 Nothing is built here. Programs come from $SBX_BUILD (default: build/ in the source tree).
 """
+import signal
+
 import pytest
 
 import harness
@@ -54,6 +56,8 @@ def pytest_configure(config):
         pytest.exit("SBX_ISOLATION=subprocess: tests meant for a sandbox would be run on this host; "
                     "use tests/api/in-container", returncode=2)
     harness.become_subreaper()
+    # Ignored by what a script starts in the background, and inherited: daemons would not hear of it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):

@@ -110,6 +110,7 @@ def witnesses(daemon):
     tree = daemon.tree()
     own = set(harness.cgroup_dirs("self").values()) | set(harness.cgroup_dirs(daemon.pid).values())
     groups = {path for pid in tree for path in harness.cgroup_dirs(pid).values()} - own
+    groups -= {pathlib.Path(point) for _, point in harness.cgroup_points()}  # where the kernel puts the dead
     groups |= {parent for path in groups for parent in path.parents
                if parent.name and not any(o == parent or parent in o.parents for o in own)}
     return tree, groups

@@ -919,12 +919,12 @@ def test_shutdown_with_live_sessions(make_daemon):
 def test_many_sessions_at_once(daemon, session):
     results = {}
 
-    def work(language):
+    def work(number, language):
         s = Session(daemon, language)
-        results[language, threading.get_ident()] = [s.value("add") for _ in range(5)]
+        results[number] = [s.value("add") for _ in range(5)]
         s.delete()
 
-    threads = [threading.Thread(target=work, args=(language,)) for language in SCRIPTS * 2]
+    threads = [threading.Thread(target=work, args=each) for each in enumerate(SCRIPTS * 2)]
     for t in threads:
         t.start()
     for t in threads:
