@@ -3,26 +3,22 @@
 
 #include <string.h>
 
-/* clang-format off */
 static const struct call_lang langs[] = {
-    [CALL_PYTHON] = {"python", {"python3", "py"}, "python", "user_code.py",
-                     CALL_KEYWORDS | CALL_REFLECTS | CALL_SURROGATES | CALL_SESSIONS |
-                         CALL_RELOADS},
-    [CALL_JAVASCRIPT] = {"javascript", {"js", "quickjs", "node"}, "javascript", "user_code.js",
-                         CALL_INT53 | CALL_SURROGATES | CALL_SESSIONS | CALL_RELOADS},
-    [CALL_RUBY] = {"ruby", {"rb"}, "ruby", "user_code.rb",
-                   CALL_KEYWORDS | CALL_REFLECTS | CALL_SESSIONS},
-    [CALL_PHP] = {"php", {NULL}, "php", "user_code.php",
-                  CALL_KEYWORDS | CALL_REFLECTS | CALL_INT64 | CALL_SESSIONS},
-    [CALL_C] = {"c", {"clang"}, "c", "user_code.c", CALL_COMPILED | CALL_SESSIONS},
-    [CALL_WASM] = {"wasm", {"webassembly"}, NULL, "module.wasm", CALL_MODULE},
-    [CALL_CPP] = {"cpp", {"c++", "clangpp"}, "cpp", "user_code.cpp",
-                  CALL_COMPILED | CALL_SESSIONS},
-    [CALL_PERL] = {"perl", {"pl", "perl5"}, NULL, "user_code.pl",
-                   CALL_KEYWORDS | CALL_REFLECTS | CALL_INT64 | CALL_DETECTS},
+#define ALIASES(...)                                                                               \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define NO_ALIASES                                                                                 \
+    {                                                                                              \
+        NULL                                                                                       \
+    }
+#define CALL_LANG(word, id, aliases, inspect, file, flags, start, wasm, literals)                  \
+    [CALL_##id] = {#word, aliases, inspect, file, flags},
+#include "call/langs.def"
+#undef CALL_LANG
+#undef NO_ALIASES
+#undef ALIASES
 };
-/* clang-format on */
-_Static_assert(ARRAY_LEN(langs) == CALL_LANG_COUNT, "every language has a row");
 
 const struct call_lang *call_lang(size_t i)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a function call has to know of a language, one row each. Pure. */
+/* What a function call has to know of a language: its row in langs.def. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,14 +8,9 @@
 #include "base/cleanup.h"
 
 enum call_lang_id {
-    CALL_PYTHON,
-    CALL_JAVASCRIPT,
-    CALL_RUBY,
-    CALL_PHP,
-    CALL_C,
-    CALL_CPP,
-    CALL_PERL,
-    CALL_WASM, /* a module */
+#define CALL_LANG(word, id, aliases, inspect, file, flags, start, wasm, literals) CALL_##id,
+#include "call/langs.def"
+#undef CALL_LANG
     CALL_LANG_COUNT,
 };
 

@@ -14,15 +14,22 @@ struct style {
     bool computed_proto;      /* a key __proto__ must be computed, or it sets the prototype */
 };
 
-/* clang-format off */
 static const struct style styles[CALL_LANG_COUNT] = {
-    [CALL_PYTHON]     = {"None", "True", "False", "{", "}", ": ",   "",   true, "bfnrt", false},
-    [CALL_JAVASCRIPT] = {"null", "true", "false", "{", "}", ": ",   "",   true, "bfnrt", true},
-    [CALL_RUBY]       = {"nil",  "true", "false", "{", "}", " => ", "#$", true, "bfnrt", false},
-    [CALL_PHP]        = {"null", "true", "false", "[", "]", " => ", "$",  false, "fnrt",  false},
-    [CALL_PERL]       = {"undef", "!!1", "!!0",   "{", "}", " => ", "$@", false, "bfnrt", false},
+#define LITERALS(...)                                                                              \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define NO_LITERALS                                                                                \
+    {                                                                                              \
+        NULL                                                                                       \
+    }
+#define CALL_LANG(word, id, aliases, inspect, file, flags, start, wasm, literals)                  \
+    [CALL_##id] = literals,
+#include "call/langs.def"
+#undef CALL_LANG
+#undef NO_LITERALS
+#undef LITERALS
 };
-/* clang-format on */
 
 static unsigned hex4(const char *p)
 {

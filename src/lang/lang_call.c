@@ -20,6 +20,7 @@ enum {
     ESCAPE_FACTOR = 6,          /* one byte becomes at most \u00XX */
     LITERAL_FACTOR = 12,        /* "\u0000" becomes at most as long, then escaped once more */
     PROGRAM_PATH_MAX = 192,
+    INTERPRETER_ARGS_MAX = 4,
 };
 
 /* A plan that owns what it adds to the job's own. */
@@ -38,30 +39,33 @@ struct call_plan {
 
 typedef int job_fn(const struct exec_spec *s, struct call_plan *c, struct err *e);
 
-static job_fn handler_job, ruby_job, php_job, perl_job, program_job;
+static job_fn handler_job, program_job;
 
-/* clang-format off */
+/* The columns of call/langs.def that say how a language is started. */
 static const struct {
     const char *interpreter; /* must be there */
-    const char *language;    /* of the handler that carries the call */
+    job_fn *job;             /* NULL: the interpreter, these arguments and the wrapper's text */
+    const char *place; /* what the wrapper may write in a fenced working directory; NULL: nothing */
     const char *wrapper;
     const size_t *wrapper_n;
-    const char *place; /* what the wrapper may write in a fenced working directory; NULL: nothing */
-    job_fn *job;
+    const char *language; /* of the handler that carries the call; NULL: none does */
+    const char *args[INTERPRETER_ARGS_MAX + 1];
 } rows[] = {
-    [CALL_PYTHON] = {"/usr/bin/python3", "python", wrap_call_python, &wrap_call_python_n, NULL,
-                     handler_job},
-    [CALL_JAVASCRIPT] = {"/usr/bin/node", "javascript", wrap_call_javascript,
-                         &wrap_call_javascript_n, ".sandbox-code.mjs", handler_job},
-    [CALL_RUBY] = {"/usr/bin/ruby", NULL, NULL, NULL, NULL, ruby_job},
-    [CALL_PHP] = {"/usr/bin/php", NULL, NULL, NULL, "user_code.php", php_job},
-    [CALL_C] = {"/usr/bin/gcc", NULL, NULL, NULL, NULL, program_job},
-    [CALL_CPP] = {"/usr/bin/g++", NULL, NULL, NULL, NULL, program_job},
-    [CALL_PERL] = {"/usr/bin/perl", NULL, NULL, NULL, NULL, perl_job},
-    [CALL_WASM] = {"/usr/bin/node", NULL, NULL, NULL, NULL, program_job},
+#define WRAPPED(word) .wrapper = wrap_call_##word, .wrapper_n = &wrap_call_##word##_n
+#define HANDLED(path, word, writes)                                                                \
+    .interpreter = path, .job = handler_job, .place = writes, WRAPPED(word), .language = #word
+#define INTERPRETED(path, word, writes, ...)                                                       \
+    .interpreter = path, .place = writes, WRAPPED(word), .args = {__VA_ARGS__}
+#define COMPILED(path) .interpreter = path, .job = program_job
+#define CALL_LANG(word, id, aliases, inspect, file, flags, start, wasm, literals)                  \
+    [CALL_##id] = {start},
+#include "call/langs.def"
+#undef CALL_LANG
+#undef COMPILED
+#undef INTERPRETED
+#undef HANDLED
+#undef WRAPPED
 };
-/* clang-format on */
-_Static_assert(ARRAY_LEN(rows) == CALL_LANG_COUNT, "every language has a row");
 
 bool lang_call_available(enum call_lang_id lang)
 {
@@ -107,35 +111,15 @@ static int plain_job(const struct exec_spec *s, struct call_plan *c, struct err 
     return lang_job_frames(c->job, s, e);
 }
 
-static int ruby_job(const struct exec_spec *s, struct call_plan *c, struct err *e)
+static int interpreter_job(const struct exec_spec *s, enum call_lang_id lang, struct call_plan *c,
+                           struct err *e)
 {
     if (plain_job(s, c, e) < 0)
         return -1;
-    lang_job_arg(c->job, "/usr/bin/ruby");
-    lang_job_arg(c->job, "--disable=gems"); /* half of the time to start */
-    lang_job_arg(c->job, "-e");
-    lang_job_arg(c->job, wrap_call_ruby);
-    return 0;
-}
-
-static int php_job(const struct exec_spec *s, struct call_plan *c, struct err *e)
-{
-    if (plain_job(s, c, e) < 0)
-        return -1;
-    lang_job_arg(c->job, "/usr/bin/php");
-    lang_job_arg(c->job, "-n"); /* no configuration of the host's */
-    lang_job_arg(c->job, "-r");
-    lang_job_arg(c->job, wrap_call_php);
-    return 0;
-}
-
-static int perl_job(const struct exec_spec *s, struct call_plan *c, struct err *e)
-{
-    if (plain_job(s, c, e) < 0)
-        return -1;
-    lang_job_arg(c->job, "/usr/bin/perl");
-    lang_job_arg(c->job, "-e");
-    lang_job_arg(c->job, wrap_call_perl);
+    lang_job_arg(c->job, rows[lang].interpreter);
+    for (size_t i = 0; rows[lang].args[i]; i++)
+        lang_job_arg(c->job, rows[lang].args[i]);
+    lang_job_arg(c->job, rows[lang].wrapper);
     return 0;
 }
 
@@ -162,6 +146,14 @@ static int wasm_job(const struct exec_spec *s, const struct lang_call *c, struct
     lang_wasm_job(p->job, lang_wasm_template(c->lang), kind, c->dirs,
                   c->program.p ? p->program_path : NULL);
     return 0;
+}
+
+static int job_build(const struct exec_spec *s, const struct lang_call *c, struct call_plan *p,
+                     struct err *e)
+{
+    if (c->wasm)
+        return wasm_job(s, c, p, e);
+    return rows[c->lang].job ? rows[c->lang].job(s, p, e) : interpreter_job(s, c->lang, p, e);
 }
 
 /* ---- the event ---- */
@@ -366,9 +358,9 @@ static int build(struct call_plan *p, const struct lang_call *c, struct err *e)
     if (event_build(p, c, args_n, e) < 0)
         return -1;
     s.event = (struct bytes){p->event.p, p->event.n};
-    if (rows[c->lang].wrapper && !(c->wasm && c->lang == CALL_JAVASCRIPT))
+    if (rows[c->lang].language && !(c->wasm && c->lang == CALL_JAVASCRIPT))
         s.code = (struct bytes){rows[c->lang].wrapper, *rows[c->lang].wrapper_n};
-    if ((c->wasm ? wasm_job(&s, c, p, e) : rows[c->lang].job(&s, p, e)) < 0)
+    if (job_build(&s, c, p, e) < 0)
         return -1;
     buf_done(&p->event); /* the frames have it */
     p->plan = p->job->plan;

@@ -47,13 +47,12 @@ int lang_wasm_plan(const struct exec_spec *s, struct lang_job **ret, struct err 
 enum plan_template lang_wasm_template(enum call_lang_id lang)
 {
     static const enum plan_template templates[] = {
-        [CALL_PYTHON] = TEMPLATE_WASM_PYTHON, [CALL_JAVASCRIPT] = TEMPLATE_WASM_JAVASCRIPT,
-        [CALL_RUBY] = TEMPLATE_WASM_RUBY,     [CALL_PHP] = TEMPLATE_WASM_PHP,
-        [CALL_C] = TEMPLATE_WASM_MODULE,      [CALL_CPP] = TEMPLATE_WASM_MODULE,
-        [CALL_PERL] = TEMPLATE_EXEC,          [CALL_WASM] = TEMPLATE_WASM_MODULE,
+#define CALL_LANG(word, id, aliases, inspect, file, flags, start, wasm, literals)                  \
+    [CALL_##id] = (wasm),
+#include "call/langs.def"
+#undef CALL_LANG
     };
 
-    _Static_assert(ARRAY_LEN(templates) == CALL_LANG_COUNT, "every language has a template");
     return templates[lang];
 }
 

@@ -13,15 +13,9 @@ extern const size_t wrap_javascript_n;
 extern const char wrap_wasm_python[];
 extern const char wrap_quickjs[];
 
-/* One per language whose functions can be called. */
-extern const char wrap_call_python[];
-extern const size_t wrap_call_python_n;
-extern const char wrap_call_javascript[];
-extern const size_t wrap_call_javascript_n;
-extern const char wrap_call_ruby[];
-extern const char wrap_call_php[];
-extern const char wrap_call_perl[];
-extern const char wrap_call_c[];
-extern const size_t wrap_call_c_n;
-extern const char wrap_call_cpp[];
-extern const size_t wrap_call_cpp_n;
+/* One per language whose functions can be called: wrap/call_<word>.*. */
+#define CALL_LANG(word, id, aliases, inspect, file, flags, start, wasm, literals)                  \
+    extern const char wrap_call_##word[];                                                          \
+    extern const size_t wrap_call_##word##_n;
+#include "call/langs.def"
+#undef CALL_LANG
