@@ -121,6 +121,19 @@ void fsessions_init(struct fsessions *s)
     TAILQ_INIT(&s->turns);
 }
 
+void fsessions_count(const struct fsessions *all, struct metrics *m)
+{
+    const struct fsession *s;
+
+    m->fsessions = all->n;
+    m->fsessions_busy = m->fsession_turns = 0;
+    TAILQ_FOREACH(s, &all->list, link)
+    {
+        m->fsessions_busy += s->current != NULL;
+        m->fsession_turns += s->queued_n;
+    }
+}
+
 void fsessions_stop_all(struct fsessions *all, enum end_reason why)
 {
     struct fsession *s, *next;

@@ -209,6 +209,10 @@ void fsessions_init(struct fsessions *s);
 void fsessions_done(struct fsessions *all);
 void fsessions_stop_all(struct fsessions *all, enum end_reason why);
 
+struct metrics;
+/* How many there are, and what they do. */
+void fsessions_count(const struct fsessions *all, struct metrics *m);
+
 struct turn_order {
     struct buf *text;       /* the body; taken */
     const char *request_id; /* for the log; "": none */

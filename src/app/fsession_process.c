@@ -270,6 +270,7 @@ static void lost(struct fsession *s)
     if (!s->loaded)
         return;
     s->lost = true;
+    s->app->metrics.fsession_restarts++;
     s->lost_reason = broken ? "protocol" : end_reason_name(s->result.reason);
 }
 

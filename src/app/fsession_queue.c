@@ -59,6 +59,7 @@ static int packet_send(struct fsession *s, struct turn *t)
     cleanup_with(buf_done) struct buf packet = BUF_INIT(0);
 
     s->calls++;
+    s->app->metrics.fsession_calls++;
     if (turn_packet(t, s->token, &packet) < 0)
         return -1;
     return run_send(s->run, packet.p, packet.n);

@@ -283,6 +283,7 @@ static void gauges_set(struct app *a)
     m->queued = a->admission.queued;
     m->retained = a->registry.finished_n;
     m->retained_bytes = a->registry.bytes;
+    fsessions_count(&a->fsessions, m);
     m->uptime = (uint64_t)uptime_s(a);
     if (a->http) {
         m->connections = http_server_counters(a->http)->open;

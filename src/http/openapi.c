@@ -3,6 +3,8 @@
  * GET /openapi.json, made from the route table and the field tables that the handlers use: what is
  * not there cannot be documented, and what is there cannot be forgotten.
  */
+#include "http/openapi.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,24 +16,9 @@
 #define SBX_VERSION "0"
 #endif
 
-enum { PATH_MAX_TEXT = 256 };
+#define T_STATUS "{\"type\":\"string\",\"enum\":[\"success\",\"failed\",\"timeout\",\"error\"]}"
 
-/* A member of an answer. `schema` is raw JSON. */
-struct member {
-    const char *name, *schema, *help;
-};
-
-#define T_STRING  "{\"type\":\"string\"}"
-#define T_INT     "{\"type\":\"integer\"}"
-#define T_NUMBER  "{\"type\":\"number\"}"
-#define T_BOOL    "{\"type\":\"boolean\"}"
-#define T_OBJECT  "{\"type\":\"object\"}"
-#define T_ANY     "{}"
-#define T_STRINGS "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"
-#define T_OBJECTS "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"
-#define T_STATUS  "{\"type\":\"string\",\"enum\":[\"success\",\"failed\",\"timeout\",\"error\"]}"
-
-static const struct member result_members[] = {
+static const struct openapi_member result_members[] = {
     {"execution_id",      T_STRING,  "as asked for, or made"                                          },
     {"status",            T_STATUS,  "error: the sandbox failed or a resource limit was met"          },
     {"stdout",            T_STRING,  "exactly what the program wrote"                                 },
@@ -51,13 +38,13 @@ static const struct member result_members[] = {
     {"timings",           T_OBJECT,  "queue_ms, start_ms, run_ms, collect_ms, total_ms"               },
 };
 
-static const struct member pending_members[] = {
+static const struct openapi_member pending_members[] = {
     {"execution_id", T_STRING, "ask for it at /v1/executions/{id}"},
     {"status",       T_STRING, "PENDING"                          },
     {"message",      T_STRING, "Execution submitted"              },
 };
 
-static const struct member synced_members[] = {
+static const struct openapi_member synced_members[] = {
     {"status",                 T_STRING,  "completed"},
     {"installed_dependencies", T_OBJECTS,
      "name, version, install_location, install_time, "
@@ -67,7 +54,7 @@ static const struct member synced_members[] = {
     {"completed_at",           T_STRING,  "UTC"      },
 };
 
-static const struct member problem_members[] = {
+static const struct openapi_member problem_members[] = {
     {"error_code",   T_STRING, "a stable name, such as Executor.ValidationError" },
     {"description",  T_STRING, "what kind of problem it is"                      },
     {"error_detail", T_STRING, "what it is about"                                },
@@ -76,16 +63,17 @@ static const struct member problem_members[] = {
     {"detail",       T_ANY,    "for validation errors a list of {type, loc, msg}"},
 };
 
-static const struct {
-    const char *name;
-    const struct member *members;
-    size_t n;
-} schemas[] = {
-    {"ExecutionResult",  result_members,  ARRAY_LEN(result_members) },
-    {"ExecutionPending", pending_members, ARRAY_LEN(pending_members)},
-    {"DependencySync",   synced_members,  ARRAY_LEN(synced_members) },
-    {"Problem",          problem_members, ARRAY_LEN(problem_members)},
+static const struct openapi_schema schemas[] = {
+    {"ExecutionResult",  result_members,  ARRAY_LEN(result_members),  NULL},
+    {"ExecutionPending", pending_members, ARRAY_LEN(pending_members), NULL},
+    {"DependencySync",   synced_members,  ARRAY_LEN(synced_members),  NULL},
+    {"Problem",          problem_members, ARRAY_LEN(problem_members), NULL},
 };
+
+const struct openapi_schema *openapi_execution_result(void)
+{
+    return &schemas[0];
+}
 
 static void raw(struct jw *w, const char *json)
 {
@@ -101,7 +89,7 @@ static void kv_raw(struct jw *w, const char *key, const char *json)
 /* ---- schemas ---- */
 
 /* A schema and its description: the raw object is opened again. */
-static void write_member(struct jw *w, const struct member *m)
+static void write_member(struct jw *w, const struct openapi_member *m)
 {
     size_t n = strlen(m->schema);
 
@@ -111,7 +99,23 @@ static void write_member(struct jw *w, const struct member *m)
         jw_raw(w, m->schema + 1, n - 2);
         w->comma = true;
     }
-    jw_kv_string(w, "description", m->help);
+    if (*m->help)
+        jw_kv_string(w, "description", m->help);
+    jw_object_end(w);
+}
+
+static void write_schema(struct jw *w, const struct openapi_schema *s)
+{
+    jw_key(w, s->name);
+    jw_object(w);
+    jw_kv_string(w, "type", "object");
+    if (s->required)
+        kv_raw(w, "required", s->required);
+    jw_key(w, "properties");
+    jw_object(w);
+    for (size_t i = 0; i < s->n; i++)
+        write_member(w, &s->members[i]);
+    jw_object_end(w);
     jw_object_end(w);
 }
 
@@ -160,33 +164,25 @@ static void write_components(struct jw *w)
     kv_raw(w, "securitySchemes", "{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"}}");
     jw_key(w, "schemas");
     jw_object(w);
-    for (size_t i = 0; i < ARRAY_LEN(schemas); i++) {
-        jw_key(w, schemas[i].name);
-        jw_object(w);
-        jw_kv_string(w, "type", "object");
-        jw_key(w, "properties");
-        jw_object(w);
-        for (size_t k = 0; k < schemas[i].n; k++)
-            write_member(w, &schemas[i].members[k]);
-        jw_object_end(w);
-        jw_object_end(w);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(schemas); i++)
+        write_schema(w, &schemas[i]);
+    for (size_t i = 0; i < openapi_functions_n; i++)
+        write_schema(w, &openapi_functions[i]);
     jw_object_end(w);
     jw_object_end(w);
 }
 
 /* ---- paths ---- */
 
-/* "/v1/executions/{id}/artifacts/{path}" */
-static void path_text(const char *pattern, char out[PATH_MAX_TEXT])
+void openapi_path(const char *pattern, char out[OPENAPI_PATH_MAX])
 {
     size_t n = 0;
 
-    for (const char *p = pattern; *p && n < PATH_MAX_TEXT - 8; p++) {
+    for (const char *p = pattern; *p && n < OPENAPI_PATH_MAX - 8; p++) {
         const char *name = p[0] != '*' ? NULL : p[1] == '*' ? "{path}" : "{id}";
 
         if (name)
-            n += (size_t)snprintf(out + n, PATH_MAX_TEXT - n, "%s", name);
+            n += (size_t)snprintf(out + n, OPENAPI_PATH_MAX - n, "%s", name);
         else
             out[n++] = *p;
         p += p[0] == '*' && p[1] == '*';
@@ -219,6 +215,32 @@ static void write_parameters(struct jw *w, const struct route *r)
     jw_array_end(w);
 }
 
+static void write_ref(struct jw *w, const char *schema)
+{
+    char ref[OPENAPI_PATH_MAX];
+
+    (void)snprintf(ref, sizeof ref, "#/components/schemas/%s", schema);
+    jw_key(w, "content");
+    jw_object(w);
+    jw_key(w, API_JSON);
+    jw_object(w);
+    jw_key(w, "schema");
+    jw_object(w);
+    jw_kv_string(w, "$ref", ref);
+    jw_object_end(w);
+    jw_object_end(w);
+    jw_object_end(w);
+}
+
+static void write_answer(struct jw *w, const char *status, const char *schema)
+{
+    jw_key(w, status);
+    jw_object(w);
+    jw_kv_string(w, "description", "as asked for");
+    write_ref(w, schema);
+    jw_object_end(w);
+}
+
 static void write_responses(struct jw *w, const struct route *r)
 {
     static const char problem[] =
@@ -234,19 +256,48 @@ static void write_responses(struct jw *w, const struct route *r)
         "{\"description\":\"what is installed now\",\"content\":{\"application/json\":{\"schema\":"
         "{\"$ref\":\"#/components/schemas/DependencySync\"}}}}";
 
+    const char *answer = openapi_function_answer(r);
+
     jw_key(w, "responses");
     jw_object(w);
-    kv_raw(w, "200",
-           r->handler == api_execute             ? executed
-           : r->handler == api_dependencies_sync ? synced
-                                                 : "{\"description\":\"as asked for\"}");
+    if (answer)
+        write_answer(w, r->handler == api_session_create ? "201" : "200", answer);
+    else
+        kv_raw(w, "200",
+               r->handler == api_execute             ? executed
+               : r->handler == api_dependencies_sync ? synced
+                                                     : "{\"description\":\"as asked for\"}");
     kv_raw(w, "default", problem);
+    jw_object_end(w);
+}
+
+static void write_body(struct jw *w, const struct route *r)
+{
+    const struct shape *body = api_shape_of(r);
+    const char *schema = openapi_function_body(r);
+
+    if (!body && !schema)
+        return;
+    jw_key(w, "requestBody");
+    jw_object(w);
+    jw_kv_bool(w, "required", r->handler != api_session_reset);
+    if (schema) {
+        write_ref(w, schema);
+    } else {
+        jw_key(w, "content");
+        jw_object(w);
+        jw_key(w, API_JSON);
+        jw_object(w);
+        jw_key(w, "schema");
+        write_shape(w, body);
+        jw_object_end(w);
+        jw_object_end(w);
+    }
     jw_object_end(w);
 }
 
 static void write_operation(struct jw *w, const struct route *r)
 {
-    const struct shape *body = api_shape_of(r);
     char method[16];
     size_t n = 0;
 
@@ -263,20 +314,7 @@ static void write_operation(struct jw *w, const struct route *r)
     if (r->flags & ROUTE_AUTH)
         kv_raw(w, "security", "[{\"bearer\":[]}]");
     write_parameters(w, r);
-    if (body) {
-        jw_key(w, "requestBody");
-        jw_object(w);
-        jw_kv_bool(w, "required", true);
-        jw_key(w, "content");
-        jw_object(w);
-        jw_key(w, API_JSON);
-        jw_object(w);
-        jw_key(w, "schema");
-        write_shape(w, body);
-        jw_object_end(w);
-        jw_object_end(w);
-        jw_object_end(w);
-    }
+    write_body(w, r);
     write_responses(w, r);
     jw_object_end(w);
 }
@@ -292,14 +330,14 @@ static bool is_first_of_path(size_t i)
 
 static void write_paths(struct jw *w)
 {
-    char path[PATH_MAX_TEXT];
+    char path[OPENAPI_PATH_MAX];
 
     jw_key(w, "paths");
     jw_object(w);
     for (size_t i = 0; i < routes_n; i++) {
         if (!is_first_of_path(i))
             continue;
-        path_text(routes[i].path, path);
+        openapi_path(routes[i].path, path);
         jw_key(w, path);
         jw_object(w);
         for (size_t k = i; k < routes_n; k++) {
@@ -328,74 +366,4 @@ void api_openapi(struct http_call *c)
     write_components(&w);
     jw_object_end(&w);
     http_reply(c, 200, API_JSON, &body);
-}
-
-/* ---- the page ---- */
-
-static const char page_head[] =
-    "<!doctype html><html lang=en><meta charset=utf-8><title>Sandbox Executor</title>"
-    "<meta name=viewport content='width=device-width'><style>"
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    "table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.3rem .6rem;"
-    "border-bottom:1px solid #ccc8;vertical-align:top}code,pre{font:14px/1.4 ui-monospace,"
-    "monospace}pre{padding:1rem;overflow:auto;border:1px solid #ccc8}</style>"
-    "<h1>Sandbox Executor</h1><p>Runs untrusted code in fresh, strongly isolated sandboxes. "
-    "The same as a document: <a href=openapi.json>openapi.json</a>.<pre>"
-    "curl -s http://127.0.0.1:8080/execute -H \"Authorization: Bearer $SANDBOX_SECRET\" \\\n"
-    "  -H 'Content-Type: application/json' \\\n"
-    "  -d '{\"language\":\"python\",\"code\":\"def handler(event): return event\","
-    "\"event\":{\"n\":1}}'</pre>";
-
-/* Texts of our own tables: escaped all the same. */
-static void put_html(struct buf *out, const char *s)
-{
-    for (; *s; s++) {
-        const char *e = *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : *s == '&' ? "&amp;" : NULL;
-
-        if (e)
-            (void)buf_puts(out, e);
-        else
-            (void)buf_putc(out, *s);
-    }
-}
-
-static void put_routes(struct buf *out)
-{
-    char path[PATH_MAX_TEXT];
-
-    (void)buf_puts(out, "<h2>Endpoints</h2><table><tr><th>Method<th>Path<th>What it does");
-    for (size_t i = 0; i < routes_n; i++) {
-        path_text(routes[i].path, path);
-        (void)buf_printf(out, "<tr><td><code>%s</code><td><code>", routes[i].method);
-        put_html(out, path);
-        (void)buf_puts(out, "</code><td>");
-        put_html(out, routes[i].help);
-        (void)buf_puts(out, routes[i].flags & ROUTE_AUTH ? " (bearer)" : "");
-    }
-    (void)buf_puts(out, "</table>");
-}
-
-static void put_rows(struct buf *out, const char *name, const char *help)
-{
-    (void)buf_puts(out, "<tr><td><code>");
-    put_html(out, name);
-    (void)buf_puts(out, "</code><td>");
-    put_html(out, help);
-}
-
-void api_docs(struct http_call *c)
-{
-    struct buf body = BUF_INIT(API_JSON_MAX);
-
-    (void)buf_puts(&body, page_head);
-    put_routes(&body);
-    (void)buf_puts(&body, "<h2>POST /execute</h2><table><tr><th>Field<th>Meaning");
-    for (size_t i = 0; i < execute_shape.n; i++)
-        put_rows(&body, execute_shape.fields[i].name, execute_shape.fields[i].help);
-    (void)buf_puts(&body, "</table><h2>Its result</h2><table><tr><th>Field<th>Meaning");
-    for (size_t i = 0; i < ARRAY_LEN(result_members); i++)
-        put_rows(&body, result_members[i].name, result_members[i].help);
-    (void)buf_puts(&body, "</table></html>\n");
-    http_set_header(c, "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
-    http_reply(c, 200, "text/html; charset=utf-8", &body);
 }
