@@ -62,9 +62,29 @@ void calls_done(struct calls *c)
 
 /* ---- running ---- */
 
+/* One that is none is nobody's: only the program itself can have sent it. */
+static void on_item(void *user, const char *json, size_t n)
+{
+    struct call *c = user;
+    struct json_value v;
+    struct err e;
+
+    if (!c->item || !c->done || json_parse(json, n, 0, &v, &e) < 0)
+        return;
+    if (!c->item(c->user, c->items++, json, n))
+        run_frames_pause(c->run);
+}
+
+void call_resume(struct call *c)
+{
+    if (c->state == CALL_RUNNING)
+        run_frames_resume(c->run);
+}
+
 static void run_plan(struct call *c)
 {
-    struct run_events events = {.file = call_on_file, .done = call_on_run_done, .user = c};
+    struct run_events events = {
+        .item = on_item, .file = call_on_file, .done = call_on_run_done, .user = c};
     struct err e;
 
     if (run_start(c->where.engine, c->plan, &c->result, &events, &c->run, &e) < 0) {
@@ -175,6 +195,7 @@ int call_plan(struct call *c, struct err *e)
         .request = &c->request,
         .function = c->function,
         .body = c->body,
+        .stream = c->item != NULL,
         .options_at = c->options_at,
         .args = &c->args,
         .limits = c->limits,
@@ -378,6 +399,7 @@ static struct call *call_new(struct app *a, const struct call_order *o)
     c->options_at = -1;
     c->done = o->done;
     c->event = o->event;
+    c->item = o->item;
     c->user = o->user;
     c->ticket.grant = start;
     c->ticket.user = c;

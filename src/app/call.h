@@ -31,6 +31,8 @@
 struct app;
 struct call;
 
+/* One item of a generator, as JSON. False: no more before call_resume(). */
+typedef bool call_item_fn(void *user, size_t index, const char *json, size_t n);
 /* Exactly once, from the loop, never from inside app_call(). The call is gone when it returns. */
 typedef void call_done_fn(void *user, struct call *c);
 
@@ -90,6 +92,8 @@ struct call {
     struct work work; /* parsing, rendering */
     call_done_fn *done;
     sync_event_fn *event; /* or NULL */
+    call_item_fn *item;   /* not NULL: items of a generator one by one */
+    size_t items;         /* that came */
     void *user;
     TAILQ_ENTRY(call) link;
 };
@@ -111,6 +115,7 @@ struct call_order {
     uint64_t asked_us;
     call_done_fn *done;
     sync_event_fn *event; /* of a sync, while it goes on; NULL: nobody listens */
+    call_item_fn *item;   /* NULL: the items of a generator are a list */
     void *user;
 };
 /* Fails only when nothing could be begun: busy, no memory. */
@@ -118,6 +123,8 @@ must_check int app_call(struct app *a, const struct call_order *o, struct call *
                         struct err *e);
 /* Whoever asked is gone: ends it, done() does not come. */
 void call_abandon(struct call *c);
+/* There is room for items again. */
+void call_resume(struct call *c);
 
 /* The answer. Pure; may run on a worker. */
 void call_result_json(struct call *c, struct buf *out);

@@ -245,6 +245,8 @@ void call_result_json(struct call *c, struct buf *out)
         jw_key(&w, "result");
         jw_raw(&w, r->result.p, r->result.n);
     }
+    if (c->item)
+        jw_kv_int(&w, "items", (int64_t)c->items);
     write_error(&w, c);
     jw_kv_bytes(&w, "stdout", r->out.p ? r->out.p : "", r->out.n);
     jw_kv_bytes(&w, "stderr", r->err.p ? r->err.p : "", r->err.n);

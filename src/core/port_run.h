@@ -61,6 +61,8 @@ struct run_file {
 struct run; /* one plan being carried out */
 
 typedef void run_progress_fn(void *user, const char *json, size_t n);
+/* One item of a generator, as JSON that nobody has looked at. */
+typedef void run_item_fn(void *user, const char *json, size_t n);
 typedef void run_file_fn(void *user, struct run_file *f);
 /* The listener of a plan with a relay, before its program runs. Taken. */
 typedef void run_relay_fn(void *user, int fd);
@@ -80,6 +82,7 @@ typedef void run_put_fn(void *user, int error);
 
 struct run_events {
     run_progress_fn *progress;       /* may be NULL */
+    run_item_fn *item;               /* may be NULL */
     run_ready_fn *ready;             /* may be NULL */
     run_file_fn *file;               /* NULL: the workspace is not looked at. Of a program that
                                         stays: only when it is asked for */
@@ -122,7 +125,8 @@ must_check int run_scan(struct run *r);
 /* A file, named as scans name them, gets `size` bytes of the descriptor, beginning at `at`; put()
  * tells when. One at a time. */
 must_check int run_put(struct run *r, const char *name, int fd, int64_t at, int64_t size);
-/* Back-pressure on frames: none are read until resumed, and the program waits for room. */
+/* Back-pressure on frames, of other programs too: none are read until resumed, and the program
+ * waits for room. */
 void run_frames_pause(struct run *r);
 void run_frames_resume(struct run *r);
 /* Reads what is in the pipes now: what the program wrote before a frame is there when it comes. */

@@ -5,8 +5,8 @@
  *
  * POST /v1/functions/sync: what an earlier call changed in its mounts goes back to them.
  *
- * Both answer with events where the client accepts text/event-stream: those of the sync while it
- * goes on, and the answer as the last one, "result".
+ * Both answer with events where the client accepts text/event-stream: each item of a generator,
+ * those of the sync while it goes on, and the answer as the last one, "result".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +17,8 @@
 #include "http/api.h"
 #include "http/reply.h"
 #include "http/sse.h"
+
+enum { INDEX_MAX = 24 }; /* digits of an item's number */
 
 /* One request being answered. */
 struct asked {
@@ -78,6 +80,25 @@ static void on_event(void *user, const char *event, const char *json, size_t n)
         return;
     begin(a);
     (void)sse_send(&a->sse, event, NULL, json, n);
+}
+
+/* A slow reader slows the generator. */
+static bool on_item(void *user, size_t index, const char *json, size_t n)
+{
+    struct asked *a = user;
+    char id[INDEX_MAX];
+
+    begin(a);
+    (void)snprintf(id, sizeof id, "%zu", index);
+    return sse_send(&a->sse, "item", id, json, n);
+}
+
+static void on_drained(void *user)
+{
+    struct asked *a = user;
+
+    sse_drained(&a->sse);
+    call_resume(a->call);
 }
 
 /* The last word; json is taken. */
@@ -159,6 +180,7 @@ void api_function_call(struct http_call *c)
 
     if (!a)
         return;
+    order.item = a->live ? on_item : NULL;
     if (buf_put(&text, r->body, r->body_n) < 0) {
         free(a);
         reply_status(c, 503);
@@ -171,6 +193,8 @@ void api_function_call(struct http_call *c)
         return;
     }
     http_on_gone(c, on_call_gone, a);
+    if (a->live)
+        http_on_drain(c, on_drained, a);
 }
 
 /* ---- sync ---- */

@@ -247,6 +247,8 @@ static int event_build(struct call_plan *p, const struct lang_call *c, size_t ar
     }
     if (c->body)
         jw_kv_bool(&w, "body", true);
+    if (c->stream)
+        jw_kv_bool(&w, "stream", true);
     if (!c->function.p)
         jw_kv_bool(&w, "detect", true);
     if (c->options_at >= 0)

@@ -17,6 +17,7 @@ struct lang_call {
     const struct call_request *request; /* borrowed by the plan, with all it points to */
     struct bytes function;              /* p == NULL: the wrapper finds it */
     bool body;                          /* the code is the body of a function */
+    bool stream;                        /* items of a generator one by one */
     bool stays;        /* a session: calls come later, as packets; there are no arguments now */
     const char *token; /* of a session: what its first answer begins with */
     int options_at;    /* javascript: where what is left by name goes; -1: behind the others */

@@ -352,6 +352,10 @@ static void on_frame(void *user, char kind, const char *p, size_t n)
         if (r->events.progress && !r->result->progress.failed)
             r->events.progress(r->events.user, p, n);
         break;
+    case FRAME_ITEM:
+        if (r->events.item && r->state == RUN_RUNNING)
+            r->events.item(r->events.user, p, n);
+        break;
     default:
         break;
     }

@@ -557,6 +557,16 @@ class Session {
 
 // ---- the call ----
 
+/* Sends the items of a generator; returns what the generator returned. */
+async function stream(value, most) {
+    const iterator = apply(value[Symbol.asyncIterator] || value[Symbol.iterator], value, []);
+    for (;;) {
+        const step = await iterator.next();
+        if (step.done) return step.value;
+        send('I', checkSize(valueText(await step.value), most, 'item'));
+    }
+}
+
 exports.handler = async function handler(event) {
     if (event.mode === 'session') return new Session(event).serve();
     const job = prepare(event);
@@ -566,7 +576,9 @@ exports.handler = async function handler(event) {
         const started = start(job);
         await started.done;
         let value = await apply(find(job, started), undefined, args);
-        if (isGenerator(value)) value = await collect(value);
+        if (isGenerator(value)) {
+            value = await (event.stream ? stream(value, event.resultMax) : collect(value));
+        }
         text = checkSize(valueText(value), event.resultMax);
     } catch (error) {
         send('E', errorText(job, error));

@@ -234,6 +234,30 @@ def drain(value, run=run_once):
     return value
 
 
+def stream(value, item, run=run_once):
+    """Hands the items of a generator to item(); returns what the generator returned."""
+    if hasattr(type(value), "__anext__"):
+        async def hand_over():
+            try:
+                async for one in value:
+                    item(one)
+            finally:
+                if hasattr(value, "aclose"):
+                    await value.aclose()
+
+        return run(hand_over())
+    if not hasattr(type(value), "__next__"):
+        return value
+    try:
+        while True:
+            item(next(value))
+    except StopIteration as e:
+        return e.value
+    finally:
+        if hasattr(value, "close"):
+            value.close()
+
+
 # ---- failing ----
 
 
@@ -383,34 +407,11 @@ class Session:
                     pass  # what ended it is on its way already
             raise
 
-    def stream(self, value):
-        """Sends the items of a generator; returns what the generator returned."""
-        if hasattr(type(value), "__anext__"):
-            async def send_all():
-                try:
-                    async for item in value:
-                        self.item(item)
-                finally:
-                    if hasattr(value, "aclose"):
-                        await value.aclose()
-
-            return self.run(send_all())
-        if not hasattr(type(value), "__next__"):
-            return value
-        try:
-            while True:
-                self.item(next(value))
-        except StopIteration as e:
-            return e.value
-        finally:
-            if hasattr(value, "close"):
-                value.close()
-
     def call(self, kind, packet):
         function = find(self.module, packet["functionName"])
         args, kwargs = bind(function, packet["args"], packet["kwargs"], packet.get("holes", ()))
         value = settle(function(*args, **kwargs), self.run)
-        value = self.stream(value) if kind == "S" else drain(value, self.run)
+        value = stream(value, self.item, self.run) if kind == "S" else drain(value, self.run)
         return check_size(encode(value), self.event["resultMax"])
 
     def turn(self, kind, packet):
@@ -487,7 +488,10 @@ def handler(event):
                       event.get("body"))
         function = find(module, event["function"])
         args, kwargs = bind(function, args, kwargs, holes)
-        payload = check_size(encode(drain(settle(function(*args, **kwargs)))), event["resultMax"])
+        value, most = settle(function(*args, **kwargs)), event["resultMax"]
+        value = stream(value, lambda one: send("I", check_size(encode(one), most, "item"))) if event.get(
+            "stream") else drain(value)
+        payload = check_size(encode(value), most)
     except SystemExit as e:
         flush()
         report(exit_error(e))

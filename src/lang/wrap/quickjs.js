@@ -408,12 +408,30 @@ function settle(setting) {
     for (const name of ['error', 'warn', 'trace']) console[name] = say(std.err);
 }
 
+/* Sends the items of a generator, each behind the token if there is one; returns what it returned. */
+async function stream(value, token, most) {
+    const iterator = (value[Symbol.asyncIterator] || value[Symbol.iterator]).call(value);
+    let ended = false;
+    try {
+        for (;;) {
+            const step = await iterator.next();
+            if (step.done) {
+                ended = true;
+                return step.value;
+            }
+            send('I', token + checkSize(valueText(await step.value), most, 'item'));
+        }
+    } finally {
+        if (!ended && typeof iterator.return === 'function') await iterator.return();
+    }
+}
+
 async function invoke(job, event) {
     const args = bind(event);
     const started = start(job);
     await started.done;
     let value = await find(job, started).apply(undefined, args);
-    if (isGenerator(value)) value = await collect(value);
+    if (isGenerator(value)) value = await (event.stream ? stream(value, '', event.resultMax) : collect(value));
     return value;
 }
 
@@ -465,28 +483,10 @@ class Session {
         this.answer('Y');
     }
 
-    /* Sends the items of a generator; returns what the generator returned. */
-    async stream(value) {
-        const iterator = (value[Symbol.asyncIterator] || value[Symbol.iterator]).call(value);
-        let ended = false;
-        try {
-            for (;;) {
-                const step = await iterator.next();
-                if (step.done) {
-                    ended = true;
-                    return step.value;
-                }
-                send('I', this.token + checkSize(valueText(await step.value), this.event.resultMax, 'item'));
-            }
-        } finally {
-            if (!ended && typeof iterator.return === 'function') await iterator.return();
-        }
-    }
-
     async call(kind, packet) {
         const fn = find({ ...this.job, name: packet.functionName }, this.started);
         let value = await fn.apply(undefined, place(packet, packet.optionsAt));
-        if (isGenerator(value)) value = await (kind === 'S' ? this.stream(value) : collect(value));
+        if (isGenerator(value)) value = await (kind === 'S' ? stream(value, this.token, this.event.resultMax) : collect(value));
         return checkSize(valueText(value), this.event.resultMax);
     }
 
