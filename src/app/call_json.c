@@ -167,6 +167,8 @@ static void write_meta(struct jw *w, const struct call *c)
         jw_kv_bytes(w, "functionName", c->function.p, c->function.n);
     if (c->ran)
         jw_kv_string(w, "argsMode", call_mode_name(c->mode));
+    if (mount_loaded(&c->tree->mount))
+        jw_kv_string(w, "loading", mount_loaded(&c->tree->mount));
     jw_object_end(w);
 }
 

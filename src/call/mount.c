@@ -217,6 +217,13 @@ void mount_done(struct mount *m)
     perms_done(&m->perms);
 }
 
+const char *mount_loaded(const struct mount *m)
+{
+    if (m->n == 0)
+        return NULL;
+    return m->load == LOAD_EXPLICIT ? "explicit" : "eager";
+}
+
 const struct mount_dir *mount_of(const struct mount *m, const char *path)
 {
     const struct mount_dir *best = NULL;

@@ -206,3 +206,14 @@ def test_c_includes_files_from_anywhere(mounts):
     for own in (2, 5):
         options["files"]["own.h"] = f"#define OWN {own}\n"
         assert value(mounts, C, code, options=options) == 1 + own
+
+
+def test_the_result_says_how_a_mount_was_loaded(mounts):
+    path = host_dir(mounts, a="1", b="2")
+    code = "import os\ndef f():\n    return sorted(os.listdir('/data'))"
+    for mode, really, names in (("eager", "eager", ["a", "b"]), ("lazy", "eager", ["a", "b"]),
+                                ("explicit", "explicit", ["a"])):
+        loading = {"mode": mode, "include": ["a"]} if mode == "explicit" else {"mode": mode}
+        got = call(mounts, PY, code, options={"mount": {"dirs": {"/data": path}, "loading": loading}})
+        assert got["result"] == names and got["meta"]["loading"] == really
+    assert "loading" not in call(mounts, PY, "def f():\n    return 1")["meta"]
