@@ -336,7 +336,7 @@ int fd_open_beneath(int root, const char *path, int flags, mode_t mode, enum fd_
     /* openat2 refuses flags that mean nothing together with O_PATH. */
     struct open_how how = {
         .flags = (unsigned)(flags | O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY)),
-        .mode = (flags & (O_CREAT | __O_TMPFILE)) ? mode & 07777 : 0,
+        .mode = (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) ? mode & 07777 : 0,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
                    (links == FD_LINKS_NEVER ? RESOLVE_NO_SYMLINKS : 0),
     };

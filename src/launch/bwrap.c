@@ -31,7 +31,7 @@ static int step_user(const struct confine *c)
 /* Under a number: the mounts of a persistent sandbox hide where it is. */
 static int step_program(const struct confine *c)
 {
-    cleanup_close int fd = open("/opt/sandbox-executor/bin/sandbox-init", O_RDONLY | O_CLOEXEC);
+    cleanup_close int fd = open(INIT_PROGRAM, O_RDONLY | O_CLOEXEC);
 
     (void)c;
     return fd < 0 || dup2(fd, BWRAP_FD_PROGRAM) < 0 ? -errno : 0;
@@ -72,14 +72,14 @@ static int put_filter(int number, const struct sock_fprog *p)
 /* The daemon's descriptors go through bwrap, which keeps none of them for itself. */
 static int pass_descriptors(const struct keeper *k, const struct launch_msg *m)
 {
-    struct bwrap_order o = {.msg = *m, .cpus = k->cpus};
+    struct init_order o = {.msg = *m, .cpus = k->cpus};
     int last = m->dirs[0] ? INIT_FD_END : INIT_FD_END - 1;
     int r = 0;
 
     for (int fd = INIT_FD_CTL; fd <= last && r == 0; fd++)
         r = fcntl(fd, F_SETFD, 0) < 0 ? -errno : 0;
     if (r == 0)
-        r = put_bytes(BWRAP_FD_ORDER, &o, sizeof o);
+        r = put_bytes(INIT_FD_ORDER, &o, sizeof o);
     if (r == 0)
         r = put_filter(BWRAP_FD_FILTERS, &k->filters->base);
     return r ? r : put_filter(BWRAP_FD_FILTERS + 1, &k->filters->last);

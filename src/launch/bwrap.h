@@ -17,16 +17,11 @@
 #pragma once
 
 #include "launch/keeper.h"
-#include "launch/steps.h"
+#include "launch/order.h"
 
 #define BWRAP_PATH "/usr/bin/bwrap"
 
-/* What sandbox-init finds open besides the usual descriptors: a struct bwrap_order to read. */
-enum { BWRAP_FD_ORDER = INIT_FD_LAST, BWRAP_FD_PROGRAM, BWRAP_FD_FILTERS };
-
-struct bwrap_order {
-    struct launch_msg msg;
-    cpu_set_t cpus;
-};
+/* What bwrap finds open besides the usual descriptors and the order (order.h). */
+enum { BWRAP_FD_PROGRAM = INIT_FD_ORDER + 1, BWRAP_FD_FILTERS };
 
 extern const struct keeper_kind keeper_bwrap;

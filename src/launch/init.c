@@ -28,6 +28,12 @@
 
 enum { RELAY_BACKLOG = 64, FAILURE_MAX = 128 };
 
+/* As wait() would tell it (musl has no macro for this). */
+static int exit_status(int code)
+{
+    return (code & 255) << 8;
+}
+
 struct state {
     const struct init *conf;
     int ctl, signals;
@@ -94,22 +100,43 @@ __attribute__((noreturn)) static void fail_process(const int fds[INIT_FDS_SPAWN]
 }
 
 /* In the new process. fds: job, in, out, err. */
-__attribute__((noreturn)) static void become_process(const struct state *s,
-                                                     const int fds[INIT_FDS_SPAWN])
+__attribute__((noreturn)) static void
+become_process(const struct init_host *host, const cpu_set_t *cpus, const int fds[INIT_FDS_SPAWN])
 {
     int r = setsid() < 0 ? -errno : 0;
 
     if (r < 0)
         fail_process(fds, "session", r);
-    (void)sched_setaffinity(0, sizeof *s->conf->cpus, s->conf->cpus);
+    (void)sched_setaffinity(0, sizeof *cpus, cpus);
     reset_signals();
     r = take_places(fds);
     if (r < 0)
         fail_process(fds, "standard streams", r);
     /* Its own memory is the tenant's to inspect; only init's is not. */
     (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-    s->conf->host->run(s->conf->host->user);
+    host->run(host->user);
     _exit(127);
+}
+
+static const int first_fds[INIT_FDS_SPAWN] = {INIT_FD_JOB, INIT_FD_IN, INIT_FD_OUT, INIT_FD_ERR};
+
+void init_first(const struct init_host *host, const cpu_set_t *cpus, int gate)
+{
+    char open;
+
+    if (fd_read_full(gate, &open, sizeof open) != sizeof open)
+        _exit(126); /* pid 1 has said why */
+    become_process(host, cpus, first_fds);
+}
+
+/* If it is gone already, the loop will see. */
+static int open_gate(int gate)
+{
+    static const char open = 1;
+    int r = write(gate, &open, sizeof open) < 0 && errno != EPIPE ? -errno : 0;
+
+    (void)close(gate);
+    return r;
 }
 
 /* The descriptors are taken. */
@@ -119,7 +146,7 @@ static void spawn(struct state *s, int fds[INIT_FDS_SPAWN])
 
     s->first = init_fork(s->conf->host);
     if (s->first == 0)
-        become_process(s, fds);
+        become_process(s->conf->host, s->conf->cpus, fds);
     error = errno;
     fd_close_all(fds, INIT_FDS_SPAWN);
     if (s->first < 0)
@@ -213,7 +240,7 @@ static bool alone_with_first(const struct state *s, int threads)
 static void said_done(struct state *s, int value)
 {
     struct init_msg m = {.verb = INIT_EXITED,
-                         .status = W_EXITCODE(value & 255, 0),
+                         .status = exit_status(value),
                          .size = 1,
                          .cpu_us = -1, /* the control groups know */
                          .maxrss = -1};
@@ -348,7 +375,7 @@ void init_run(const struct init *conf)
 {
     struct state s = {.conf = conf, .ctl = conf->ctl, .signals = -1, .workspace = -1};
     struct init_msg ready = {.verb = INIT_READY};
-    int first[INIT_FDS_SPAWN] = {INIT_FD_JOB, INIT_FD_IN, INIT_FD_OUT, INIT_FD_ERR};
+    int first[INIT_FDS_SPAWN];
     sigset_t mask;
 
     if (conf->persistent)
@@ -368,8 +395,20 @@ void init_run(const struct init *conf)
         conf->tree >= 0 ? conf->tree : open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (conf->relay)
         relay_hand_out(&s);
-    spawn(&s, first);
+    s.first = conf->first;
+    if (s.first > 0) {
+        int r = open_gate(conf->gate);
+
+        if (r < 0) {
+            tell_failure(&s, "gate", -r);
+            _exit(1);
+        }
+    } else {
+        memcpy(first, first_fds, sizeof first);
+        spawn(&s, first);
+    }
     tell(&s, &ready);
+    on_signal(&s); /* one that was there before us may have ended before us */
     loop(&s);
     _exit(1);
 }

@@ -25,6 +25,7 @@ struct init_host {
     init_runner_fn *run;
     void *user;          /* borrowed */
     pid_t (*fork)(void); /* NULL: fork() */
+    bool copied;         /* its memory is what first processes are copies of (birth.h) */
 };
 
 struct init {
@@ -32,6 +33,8 @@ struct init {
     int ctl;                      /* owned */
     int tree;                     /* owned: what to scan instead of /workspace; -1: that */
     bool persistent;              /* no first process; lives until the socket closes */
+    pid_t first;                  /* one that is there already and waits behind the gate, or 0 */
+    int gate;                     /* owned: the end that is written to, if so */
     bool shared;                  /* no pid namespace: not pid 1, but a reaper all the same */
     bool accounted;               /* control groups know what was used, reaped or not */
     bool relay;                   /* a listener goes to the daemon before anything runs */
@@ -45,3 +48,8 @@ static inline pid_t init_fork(const struct init_host *host)
 }
 
 __attribute__((noreturn)) void init_run(const struct init *conf);
+
+/* In a first process that somebody else made, with the descriptors of pid 1: waits at the gate,
+ * then runs the host's. */
+__attribute__((noreturn)) void init_first(const struct init_host *host, const cpu_set_t *cpus,
+                                          int gate);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox-init: pid 1 of a sandbox that bubblewrap made. The walls stand already; what is left is
- * what bubblewrap does not do (limits, and a pid 1 that nobody can look into), then the same init
- * as everywhere (init.h).
+ * sandbox-init: pid 1 of a sandbox that bubblewrap made, or a zygote's keeper (order.h). The walls
+ * stand already; what is left is what bubblewrap does not do (limits) and what does not survive
+ * becoming another program (a pid 1 that nobody can look into), then the same init as everywhere
+ * (init.h).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +12,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "launch/bwrap.h"
+#include "launch/init.h"
+#include "launch/order.h"
 #include "launch/runner.h"
 #include "launch/steps.h"
 
@@ -33,7 +35,7 @@ int main(void)
 {
     static const int none[LAUNCH_FDS_PREPARE] = {INIT_FD_CTL};
     const struct init_host host = {.run = runner_exec};
-    struct bwrap_order o;
+    struct init_order o;
     struct confine c = {.msg = &o.msg,
                         .fds = none,
                         .workspace = -1,
@@ -41,12 +43,12 @@ int main(void)
                         .host_net = -1,
                         .said = -1};
 
-    if (fd_read_full(BWRAP_FD_ORDER, &o, sizeof o) != (ssize_t)sizeof o) {
+    if (fd_read_full(INIT_FD_ORDER, &o, sizeof o) != (ssize_t)sizeof o) {
         (void)fprintf(stderr, "sandbox-init is started by sandbox-launcher\n");
         return EXIT_FAILURE;
     }
-    (void)close_range(BWRAP_FD_ORDER, ~0u, 0);
-    for (int fd = INIT_FD_CTL; fd <= INIT_FD_END; fd++)
+    (void)close_range(INIT_FD_ORDER, ~0u, 0);
+    for (int fd = INIT_FD_CTL; fd < INIT_FD_LAST; fd++)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (close_words() < 0)
         return EXIT_FAILURE;
@@ -58,6 +60,9 @@ int main(void)
         .persistent = (o.msg.flags & LAUNCH_PERSISTENT) != 0,
         .relay = (o.msg.flags & LAUNCH_RELAY) != 0,
         .cpus = &o.cpus,
+        .first = o.first,
+        .gate = INIT_FD_GATE,
+        .accounted = o.accounted,
         .memory_max = o.msg.flags & LAUNCH_WATCH_MEMORY ? o.msg.memory_max : 0,
     });
 }

@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "core/port_jail.h"
+#include "launch/birth.h"
 #include "launch/confine.h"
 #include "launch/netns.h"
 #include "launch/sys.h"
@@ -97,6 +98,8 @@ __attribute__((noreturn)) static void native_become(struct keeper *k, const stru
     };
 
     confine_self(&c); /* reports and exits on failure */
+    if (k->host->copied)
+        birth_end(k, m);
     init_run(&(struct init){
         .host = k->host,
         .ctl = INIT_FD_CTL,
@@ -207,9 +210,13 @@ static void make_sandbox(struct keeper *k, struct launch_msg *m, int *fds, size_
     pid_t pid;
 
     k->made++;
-    pid = sys_clone3(k->kind->namespaces, &pidfd);
-    if (pid == 0)
-        k->kind->become(k, m, fds, fds_n);
+    if (k->host->copied) {
+        pid = birth_clone(k, m, fds, fds_n, &pidfd);
+    } else {
+        pid = sys_clone3(k->kind->namespaces, &pidfd);
+        if (pid == 0)
+            k->kind->become(k, m, fds, fds_n);
+    }
     fd_close_all(fds, fds_n);
     if (pid < 0) {
         (void)err_sys(&m->err, -errno, "clone a sandbox");

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <sched.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -66,6 +67,9 @@ struct keeper {
     uint64_t net_print;
     int host_net; /* owned: the network namespace we were born in, or -1 */
     int said[2];  /* owned: what a program that makes sandboxes for us says, or -1 */
+    char *stack;  /* owned: lent with the rest (birth.h), or NULL */
+    jmp_buf back; /* into birth_clone() */
+    int gate;     /* owned by a first process: readable when it may begin */
 };
 
 enum { UIDS_PER_SLOT = 64 };

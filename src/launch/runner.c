@@ -83,7 +83,7 @@ static int read_strings(struct job *j, size_t *at)
     return r ? r : runner_split(j, at);
 }
 
-static int lower(__rlimit_resource_t what, rlim_t soft, rlim_t hard)
+static int lower(int what, rlim_t soft, rlim_t hard)
 {
     struct rlimit now, l = {soft, hard};
 

@@ -72,7 +72,7 @@ int limits_set(const struct confine *c, bool processes)
      * to be met first, because it also tells that it refused. */
     const rlim_t slack = c->msg->flags & LAUNCH_WATCH_MEMORY ? 0 : 16;
     const struct {
-        __rlimit_resource_t what;
+        int what;
         rlim_t limit;
     } rows[] = {
         {RLIMIT_CORE,       0                           },

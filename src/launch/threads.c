@@ -10,17 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/rseq.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "launch/rseq.h"
+
 enum {
     ROUNDS_MAX = 1000,
     ROUND_MS = 5,         /* between two attempts on a busy thread */
     CONTROL_BLOCK = 1024, /* the part of it that is searched */
-    RSEQ_REGISTERED = 32,
 };
 
 enum thread_state { THREAD_ASKED, THREAD_PARKED, THREAD_BUSY };
@@ -113,19 +113,6 @@ static void answer(struct thread *t, enum thread_state state)
     (void)futex(&t->state, FUTEX_WAKE, 1, NULL);
 }
 
-/* The kernel forgets this registration when it clones with shared memory. */
-static void register_rseq(void)
-{
-    struct rseq *r = (struct rseq *)((char *)pthread_self() + __rseq_offset);
-
-    if (__rseq_size == 0)
-        return;
-    r->cpu_id = (uint32_t)RSEQ_CPU_ID_UNINITIALIZED;
-    r->rseq_cs = 0;
-    if (syscall(SYS_rseq, r, RSEQ_REGISTERED, 0, RSEQ_SIG) < 0)
-        r->cpu_id = (uint32_t)RSEQ_CPU_ID_REGISTRATION_FAILED;
-}
-
 static void park(int sig, siginfo_t *si, void *context)
 {
     const struct asked *a = si->si_value.sival_ptr;
@@ -145,7 +132,7 @@ static void park(int sig, siginfo_t *si, void *context)
         for (;;)
             (void)futex(&all->never, FUTEX_WAIT, 0, NULL);
     }
-    register_rseq(); /* in a copy, revived */
+    rseq_register(); /* in a copy, revived */
     errno = saved;
 }
 

@@ -194,7 +194,8 @@ static int prepare(struct node *n, struct err *e)
 {
     if (!n->symbols.seed)
         return err_set(e, ERR_HOST, "this node does not let its random numbers be seeded");
-    n->host = (struct init_host){.run = first_process, .user = n, .fork = threads_fork};
+    n->host =
+        (struct init_host){.run = first_process, .user = n, .fork = threads_fork, .copied = true};
     if (fcntl(ZYGOTE_FD, F_SETFD, FD_CLOEXEC) < 0)
         return err_set(e, ERR_HOST, "it is started by sandbox-launcher");
     if (filters_build(&n->filters, e) < 0 || threads_park(&n->threads, e) < 0)

@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -255,6 +256,7 @@ __attribute__((noreturn)) static void run_job(void *user)
     long status;
     int r;
 
+    (void)prctl(PR_SET_NAME, "python3");
     (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is an exception, as in every Python */
     if (w->science)                 /* who knows what they left to be done after a fork */
         PyOS_AfterFork_Child();
@@ -285,7 +287,7 @@ static int quiet_streams(void)
 int main(int argc, char **argv)
 {
     struct warmed w = {.science = argc > 1 && strcmp(argv[1], "science") == 0};
-    const struct init_host host = {.run = run_job, .user = &w};
+    const struct init_host host = {.run = run_job, .user = &w, .copied = true};
     struct filters filters;
     struct keeper k = {0};
     struct err e;

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/birth.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launch/order.h"
+#include "launch/rseq.h"
+
+enum { STACK = 256 << 10, GUARD = 4096 };
+
+struct birth {
+    struct keeper *k;
+    const struct launch_msg *m;
+    const int *fds;
+    size_t fds_n;
+};
+
+static int be_born(void *user)
+{
+    const struct birth *b = user;
+
+    b->k->kind->become(b->k, b->m, b->fds, b->fds_n);
+    return 1;
+}
+
+/* Of pid 1 while it has the keeper's memory. One after the other uses it. */
+static char *stack_of(struct keeper *k)
+{
+    void *p;
+
+    if (k->stack)
+        return k->stack;
+    p = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    if (mprotect(p, GUARD, PROT_NONE) < 0) {
+        (void)munmap(p, STACK);
+        return NULL;
+    }
+    k->stack = p;
+    return k->stack;
+}
+
+static pid_t lend(struct birth *b, int *ret_pidfd)
+{
+    char *stack = stack_of(b->k);
+
+    if (!stack)
+        return -1;
+    return clone(be_born, stack + STACK,
+                 (int)(b->k->kind->namespaces | CLONE_VM | CLONE_VFORK | CLONE_PIDFD) | SIGCHLD, b,
+                 ret_pidfd);
+}
+
+/* The first process comes back to where the keeper was: interpreters know where their stack is. */
+pid_t birth_clone(struct keeper *k, const struct launch_msg *m, const int *fds, size_t fds_n,
+                  int *ret_pidfd)
+{
+    struct birth b = {.k = k, .m = m, .fds = fds, .fds_n = fds_n};
+
+    if (setjmp(k->back) == 0)
+        return lend(&b, ret_pidfd);
+    rseq_register();
+    init_first(k->host, &k->cpus, k->gate);
+}
+
+__attribute__((noreturn)) static void give_up(const char *what, int error)
+{
+    char bytes[sizeof(struct init_msg) + 128];
+    struct init_msg m = {.verb = INIT_FAILED, .arg = error};
+
+    m.name_n = (uint32_t)snprintf(bytes + sizeof m, sizeof bytes - sizeof m, "%s: %s", what,
+                                  strerror(error));
+    memcpy(bytes, &m, sizeof m);
+    (void)!fd_send(INIT_FD_CTL, bytes, sizeof m + m.name_n, NULL, 0);
+    _exit(1);
+}
+
+/* Under a number that the next program knows, and open for it. */
+static int place(int fd, int number)
+{
+    if (fd != number)
+        return dup2(fd, number) < 0 ? -errno : 0;
+    return fcntl(fd, F_SETFD, 0) < 0 ? -errno : 0;
+}
+
+/* Something to read for the program that we become. */
+static int order_put(const struct init_order *o)
+{
+    int p[2], r;
+
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return -errno;
+    r = fd_write_all(p[1], o, sizeof *o);
+    (void)close(p[1]);
+    return r ? r : place(p[0], INIT_FD_ORDER);
+}
+
+static int keep_open(const struct launch_msg *m)
+{
+    const int kept[] = {INIT_FD_CTL, m->dirs[0] ? INIT_FD_END : INIT_FD_CTL};
+
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+        if (fcntl(kept[i], F_SETFD, 0) < 0)
+            return -errno;
+    return 0;
+}
+
+void birth_end(struct keeper *k, const struct launch_msg *m)
+{
+    static char *const argv[] = {(char *)"sandbox-init", NULL}, *const envp[] = {NULL};
+    struct init_order o = {
+        .msg = *m, .cpus = k->cpus, .accounted = !(m->flags & LAUNCH_WATCH_MEMORY)};
+    int gate[2], r;
+
+    if (pipe2(gate, O_CLOEXEC) < 0)
+        give_up("gate", errno);
+    o.first = init_fork(k->host);
+    if (o.first == 0) {
+        (void)close(gate[1]); /* else it would never see that pid 1 is gone */
+        k->gate = gate[0];
+        longjmp(k->back, 1);
+    }
+    if (o.first < 0)
+        give_up("start a process", errno);
+    r = place(gate[1], INIT_FD_GATE);
+    if (r == 0)
+        r = order_put(&o);
+    if (r == 0)
+        r = keep_open(m);
+    if (r < 0)
+        give_up("order of sandbox-init", -r);
+    (void)execve(INIT_PROGRAM, argv, envp);
+    give_up("execute sandbox-init", errno);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the program sandbox-init is told when it becomes pid 1 of a sandbox: by
+ * bubblewrap's keeper, which lets it start everything, and by a zygote's, which
+ * has forked the first process already (birth.h).
+ */
+#pragma once
+
+#include <sched.h>
+#include <sys/types.h>
+
+#include "launch/steps.h"
+#include "launch/wire.h"
+
+#define INIT_PROGRAM "/opt/sandbox-executor/bin/sandbox-init" /* in the template root */
+
+enum {
+    INIT_FD_ORDER = INIT_FD_LAST,        /* a struct init_order to read */
+    INIT_FD_GATE = INIT_FD_DEPENDENCIES, /* free again once that is mounted */
+};
+
+struct init_order {
+    struct launch_msg msg;
+    cpu_set_t cpus;
+    pid_t first;    /* 0: none yet */
+    bool accounted; /* see init.h */
+};
