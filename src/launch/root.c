@@ -330,6 +330,7 @@ static int share_programs(int from)
 /* Without privilege there is no mknod: the host's nodes are bound instead. */
 static int make_device(size_t i, bool rootless)
 {
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC};
     char from[64], path[512];
 
     (void)path_in(path, "/dev/", devices[i].name);
@@ -341,7 +342,10 @@ static int make_device(size_t i, bool rootless)
     (void)snprintf(from, sizeof from, "/dev/%s", devices[i].name);
     if (write_file(path, "") < 0)
         return -EIO;
-    return mount(from, path, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+    if (mount(from, path, NULL, MS_BIND, NULL) < 0)
+        return -errno;
+    /* KERNEL 5.12: no mount_setattr; a device is no program all the same */
+    return sys_mount_setattr(AT_FDCWD, path, 0, &attr) < 0 && errno != ENOSYS ? -errno : 0;
 }
 
 static int make_dev(bool rootless)
