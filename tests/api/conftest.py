@@ -90,10 +90,12 @@ def daemon():
     instance.stop()
 
 
-def daemon_factory():
+def daemon_factory(defaults=None):
     started = []
 
     def make(args=(), user=None, binary=None, **env):
+        if not env.keys() & {"POOL_NODE", "WASM"}:
+            env = {**(defaults or {}), **env}
         instance = harness.start_daemon(args, user, binary, **env)
         started.append(instance)
         return instance
@@ -110,8 +112,12 @@ def daemon_factory():
 
 @pytest.fixture
 def make_daemon():
-    """make_daemon(**env) starts one with other settings; None takes a default away."""
-    yield from daemon_factory()
+    """make_daemon(**env) starts one with other settings; None takes a default away.
+
+    There are hundreds of them: a warmed Node.js, which takes longer than most tests, is there only for
+    those that name it or its pool. Daemons that many tests share are as they are by default.
+    """
+    yield from daemon_factory({"NODE_ZYGOTE": "false"})
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ DISK = "a directory of the host has no limit of bytes or files"
 HOST = "a persistent sandbox is the host itself: its files, its user, its network"
 SUICIDE = "the program would end the whole host"
 ROOT = "the suite runs it with RUN_AS=root"
+PACKAGES = "sessions have no packages there: they need a mount and a network of their own"
 
 # Vectors whose code names /workspace or a mount by its whole path.
 VECTORS = [
@@ -33,18 +34,31 @@ VECTORS = [
     "rb-delete-file",
 ]
 
+# What only the native jail has: three files that are about nothing else, and single tests.
+NATIVE = [
+    ("test_wasm.py", WASM),
+    ("test_sessions_wasm.py", WASM),
+    ("test_attack_through_the_api[wasm-", WASM),
+    ("-wasm]", WASM),
+    ("test_node_zygote.py", ZYGOTE),
+    ("test_a_program_that_says_it_is_done_is_taken_at_its_word", ZYGOTE),
+    ("test_faults.py::test_a_dead_zygote_is_replaced", ZYGOTE),
+    ("test_faults.py::test_a_failing_call_is_told_and_leaves_nothing[python]", ZYGOTE),
+    ("test_templates.py::test_data_science_", ZYGOTE),
+    ("test_templates.py::test_without_the_packages_it_is_python_all_the_same", ZYGOTE),
+    ("test_templates.py::test_a_generation_shares_its_hash_seed_and_ends_when_packages_change", ZYGOTE),
+    ("test_templates.py::test_a_pool_grows_with_demand_and_shrinks_when_it_is_calm", ZYGOTE),
+    ("test_templates.py::test_a_pool_does_not_grow_beyond_its_memory", ZYGOTE),
+]
+
 # jail -> (words in the test's id, reason); the first that fits counts
 TABLE = {
-    "bwrap": [
-        ("test_wasm.py", WASM),
-        ("test_sessions_wasm.py", WASM),
-        ("test_node_zygote.py", ZYGOTE),
-        ("test_a_program_that_says_it_is_done_is_taken_at_its_word", ZYGOTE),
-    ],
+    "bwrap": NATIVE,
     "subprocess": [
-        ("test_wasm.py", WASM),
-        ("test_sessions_wasm.py", WASM),
-        ("test_node_zygote.py", ZYGOTE),
+        *NATIVE,
+        ("test_dependencies.py", PACKAGES),
+        ("test_leaks.py::test_the_leak_checker_finds_nothing", HOST),
+        ("test_leaks.py::test_a_soak_holds_its_invariants", HOST),
         ("test_isolation.py", WALLS),
         ("test_rootless.py", WALLS),
         ("test_sandboxes_rootless.py", WALLS),
@@ -101,7 +115,6 @@ TABLE = {
         ("test_sessions.py::test_code_that_cannot_be_loaded_again", PATHS),
         ("test_sessions.py::test_files_environment_and_directory", PATHS),
         ("test_inspect.py::test_without_the_program_it_says_so", "its programs lie where only root can go"),
-        ("test_a_program_that_says_it_is_done_is_taken_at_its_word", ZYGOTE),
         ("test_archive.py::test_what_is_inside_looks_as_it_did_outside", HOST),
         ("test_archive.py::test_set_id_bits_and_owners_are_not_taken", HOST),
         ("test_archive.py::test_directories_that_cannot_be[PUT-/new-at-the-root-403]", HOST),

@@ -455,7 +455,8 @@ def test_a_slow_client_holds_the_packer_back(daemon, box, here):
     with daemon.connect() as c:
         c.send("GET", box.url(here))
         response = c.http.getresponse()
-        harness.wait_until(lambda: packers(daemon), "it packs")
+        if harness.ROOT:  # whose eyes see what a worker has open
+            harness.wait_until(lambda: packers(daemon), "it packs")
         assert box.sh("echo others") == "others\n"
         if not daemon.is_sanitized():
             assert resident(daemon) - before < 30 << 20

@@ -5,6 +5,8 @@ import textwrap
 
 import pytest
 
+import harness
+
 ECHO = "def handler(event):\n    return event['v']\n"
 
 
@@ -381,6 +383,7 @@ def say_done(code):
 
 
 def test_a_program_that_says_it_is_done_is_taken_at_its_word(daemon):
+    harness.need(harness.FULL, "without control groups its exit is waited for, which tells what it used")
     result = daemon.execute(SAY_DONE + """
 open("left", "w").close()
 print("before", flush=True)

@@ -76,9 +76,9 @@ class Sweep:
     def start(self):
         faulty = self.make_faulty(**{**QUIET, **self.settings})
         self.scenario.warm(faulty.daemon)
-        # One Python sandbox is prepared to see whether that works, however slowly.
-        harness.wait_until(lambda: [p for p in faulty.daemon.tree()
-                                    if harness.read_proc(p, "comm").strip() == b"sandbox-init"], "it is there")
+        if harness.JAIL == "native":  # one Python sandbox is prepared to see whether that works, however slowly
+            harness.wait_until(lambda: [p for p in faulty.daemon.tree()
+                                        if harness.read_proc(p, "comm").strip() == b"sandbox-init"], "it is there")
         self.stock = inventory.settle(faulty.daemon)
         return faulty
 
@@ -193,8 +193,8 @@ def left_behind():
 SHORTAGES = [
     ("daemon", "pipe2", "EMFILE"), ("daemon", "socketpair", "EMFILE"), ("launcher", "socketpair", "ENFILE"),
     ("keeper", "clone3", "EAGAIN"), ("keeper", "clone3", "ENOMEM"), ("keeper", "clone3", "ENOSPC"),
-    ("confine", "mount", "ENOSPC"), ("init", "clone", "EAGAIN"), ("process", "execve", "ENOMEM"),
-]
+    ("init", "clone", "EAGAIN"), ("process", "execve", "ENOMEM"),
+] + [("confine", "mount", "ENOSPC")] * (harness.JAIL == "native")  # elsewhere another program mounts, or none
 
 
 def test_a_lasting_shortage_refuses_and_passes(make_faulty):

@@ -444,7 +444,7 @@ def test_a_kept_connection_is_closed_by_shutdown_and_a_request_finishes(make_dae
     idle, busy = daemon.socket(DEADLINE), daemon.socket(DEADLINE)
     idle.sendall(GET)
     receive_until(idle, lambda d: b"\r\n\r\n" in d)
-    body = program(f"bash -c 'exec -a {mark} sleep 1'; echo finished")
+    body = program(f"bash -c 'exec -a {mark} sleep 3'; echo finished")
     busy.sendall(post(daemon, body, b"Content-Length: %d\r\n" % len(body)))
     wait_until(lambda: processes_with(mark), "the run has started")
     daemon.signal(signal.SIGTERM)

@@ -269,11 +269,18 @@ def test_init_and_its_memory_are_out_of_reach(daemon):
         for name in ['root', 'cwd', 'exe', 'fd/0', 'fd/1', 'fd/3', 'ns/pid', 'ns/net']:
             try: opened.append(os.readlink('/proc/1/' + name))
             except OSError: pass
-        try: opened += os.listdir('/proc/1/fd')
-        except OSError: pass
-        return opened
+        try: numbers = os.listdir('/proc/1/fd')
+        except OSError: numbers = []
+        for name in numbers:
+            for action in (os.readlink, open, os.stat):
+                try: opened.append(action('/proc/1/fd/' + name) and name)
+                except OSError: pass
+        return opened, numbers
         """)
-    assert got == []
+    assert got[0] == []
+    # The kernel shows the bare numbers to the root of the namespace in which a warmed interpreter was
+    # started. Of an ordinary user that is himself, and the tenant's user is the same one outside.
+    assert got[1] == [] or not harness.ROOT
 
 
 def test_init_survives_signals_of_the_tenant(daemon):

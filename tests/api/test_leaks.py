@@ -30,7 +30,7 @@ RUNS = [
 
 
 def test_a_thousand_runs_leave_nothing(make_daemon):
-    daemon = make_daemon(POOL_MEMORY=0, RETAIN_COUNT=10, LOG_LEVEL="info")
+    daemon = make_daemon(POOL_MEMORY=0, RETAIN_COUNT=10, LOG_LEVEL="info", NODE_ZYGOTE="true")
     rush(daemon)
     with daemon.connect() as connection:
         mixed_runs(connection, 60)

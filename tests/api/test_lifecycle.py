@@ -40,7 +40,7 @@ def test_exit_status_tells_the_signal(make_daemon, number, status):
 
 def test_requests_in_flight_may_finish(make_daemon):
     daemon = make_daemon(SHUTDOWN_GRACE=20)
-    run, _ = started(daemon, "{mark}; echo finished", seconds=0.5)
+    run, _ = started(daemon, "{mark}; echo finished", seconds=2)
     daemon.signal(signal.SIGTERM)
     body = run.receive().json()
     assert (body["status"], body["stdout"]) == ("success", "finished\n")

@@ -553,6 +553,7 @@ def test_loading_has_a_limit_too(daemon):
 
 
 def test_cpu_time_is_limited_per_call(make_daemon, session):
+    harness.need(harness.FULL, "CPU time of a call is counted by control groups")
     s = session(PY, "import time\ndef f(s):\n    end = time.process_time() + s\n"
                     "    while time.process_time() < end: pass\n    return 1",
                 on=make_daemon(CPU_TIME_MAX=1))
@@ -637,7 +638,8 @@ def test_looking_at_sessions(session):
     assert seen["id"] == s.id and seen["language"] == PY and seen["state"] == "idle"
     assert seen["calls"] == 1 and seen["queued"] == 0 and seen["generation"] == 1
     assert seen["timeout"] == 7 and seen["idleTimeout"] == 90
-    assert seen["limits"]["memoryMb"] == 512 and seen["usage"]
+    assert seen["limits"]["memoryMb"] == 512
+    assert seen["usage"] or not harness.FULL, "control groups count it"
 
 
 @pytest.mark.parametrize("language", SCRIPTS)

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+import harness
 from test_sessions import Session
 from test_wasm import RUNTIMES, needs_compiler, needs_runtimes
 
@@ -375,6 +376,7 @@ def test_compiled_code_that_makes_no_session(daemon, language, code, kind):
 @needs_runtimes
 def test_an_idle_one_does_nothing(session):
     """It waits without looking again and again."""
+    harness.need(harness.FULL, "control groups count what it uses")
     s = session(PY)
     s.value("add")
     before = s.look()["usage"]["cpuMs"]
