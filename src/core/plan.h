@@ -27,6 +27,9 @@ enum plan_template {
     TEMPLATE_PYTHON,
     TEMPLATE_NODE,
     TEMPLATE_PYTHON_SCIENCE, /* with numpy, pandas and matplotlib, as far as they are installed */
+    /* interpreters that were started ahead and wait */
+    TEMPLATE_RUBY,
+    TEMPLATE_PHP,
     /* WebAssembly: nothing else can run such a plan, so there is no argv to fall back to */
     TEMPLATE_WASM_PYTHON,
     TEMPLATE_WASM_RUBY,
@@ -40,6 +43,12 @@ enum plan_template {
 static inline bool template_is_wasm(enum plan_template t)
 {
     return t >= TEMPLATE_WASM_FIRST;
+}
+
+/* Started ahead: one that is not there yet is no sooner there than one that is started then. */
+static inline bool template_is_prestarted(enum plan_template t)
+{
+    return t == TEMPLATE_RUBY || t == TEMPLATE_PHP;
 }
 
 /* Prepared only once somebody has asked for it: most never do, and each costs memory. */

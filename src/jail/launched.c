@@ -29,6 +29,10 @@ int launched_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *
     if (!template_is_wasm(want.template) && !pool_can_warm(n, want.template))
         want.template = TEMPLATE_EXEC; /* slower, the same otherwise: the plan has an argv */
     b = pool_take(n, &want);
+    if (!b && template_is_prestarted(want.template)) {
+        want.template = TEMPLATE_EXEC; /* ahead is no longer possible */
+        b = pool_take(n, &want);
+    }
     if (b)
         b->sandbox.warm = b->ready;
     else if (box_new(n, &want, &b, e) < 0)
@@ -178,6 +182,8 @@ static void configure(struct native *n, const struct jail_conf *conf)
     n->pools[TEMPLATE_PYTHON].least = (unsigned)c->pool_python;
     n->pools[TEMPLATE_NODE].least = (unsigned)c->pool_node;
     n->pools[TEMPLATE_PYTHON_SCIENCE].least = (unsigned)c->pool_science;
+    n->pools[TEMPLATE_RUBY].least = (unsigned)c->pool_scripts;
+    n->pools[TEMPLATE_PHP].least = (unsigned)c->pool_scripts;
     for (size_t t = TEMPLATE_WASM_FIRST; t < TEMPLATE_COUNT; t++)
         n->pools[t].least = (unsigned)c->pool_wasm;
     for (size_t t = 0; t < TEMPLATE_COUNT; t++)

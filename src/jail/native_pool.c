@@ -93,10 +93,9 @@ void pool_on_refill(evutil_socket_t fd, short what, void *user)
 /* About what a prepared sandbox takes, kernel memory included. */
 static unsigned megabytes(enum plan_template t)
 {
-    static const unsigned char of[TEMPLATE_COUNT] = {[TEMPLATE_EXEC] = 1,
-                                                     [TEMPLATE_PYTHON] = 2,
-                                                     [TEMPLATE_NODE] = 12,
-                                                     [TEMPLATE_PYTHON_SCIENCE] = 5};
+    static const unsigned char of[TEMPLATE_COUNT] = {
+        [TEMPLATE_EXEC] = 1,           [TEMPLATE_PYTHON] = 2, [TEMPLATE_NODE] = 12,
+        [TEMPLATE_PYTHON_SCIENCE] = 5, [TEMPLATE_RUBY] = 16,  [TEMPLATE_PHP] = 16};
 
     return of[t] ? of[t] : 24; /* WebAssembly */
 }
@@ -106,7 +105,8 @@ static uint64_t megabytes_wanted(const struct native *n)
     uint64_t sum = 0;
 
     for (size_t t = 0; t < TEMPLATE_COUNT; t++)
-        sum += (uint64_t)n->pools[t].target * megabytes((enum plan_template)t);
+        if (n->pools[t].asked || !template_is_lazy((enum plan_template)t))
+            sum += (uint64_t)n->pools[t].target * megabytes((enum plan_template)t);
     return sum;
 }
 

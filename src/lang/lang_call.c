@@ -48,14 +48,15 @@ static const struct {
     const char *place; /* what the wrapper may write in a fenced working directory; NULL: nothing */
     const char *wrapper;
     const size_t *wrapper_n;
-    const char *language; /* of the handler that carries the call; NULL: none does */
+    const char *language;        /* of the handler that carries the call; NULL: none does */
+    enum plan_template template; /* where it was started ahead; TEMPLATE_EXEC: nowhere */
     const char *args[INTERPRETER_ARGS_MAX + 1];
 } rows[] = {
 #define WRAPPED(word) .wrapper = wrap_call_##word, .wrapper_n = &wrap_call_##word##_n
 #define HANDLED(path, word, writes)                                                                \
     .interpreter = path, .job = handler_job, .place = writes, WRAPPED(word), .language = #word
-#define INTERPRETED(path, word, writes, ...)                                                       \
-    .interpreter = path, .place = writes, WRAPPED(word), .args = {__VA_ARGS__}
+#define INTERPRETED(path, word, writes, ahead, ...)                                                \
+    .interpreter = path, .place = writes, WRAPPED(word), .template = ahead, .args = {__VA_ARGS__}
 #define COMPILED(path) .interpreter = path, .job = program_job
 #define CALL_LANG(word, id, aliases, inspect, file, flags, start, wasm, literals)                  \
     [CALL_##id] = {start},
@@ -114,8 +115,14 @@ static int plain_job(const struct exec_spec *s, struct call_plan *c, struct err 
 static int interpreter_job(const struct exec_spec *s, enum call_lang_id lang, struct call_plan *c,
                            struct err *e)
 {
+    /* read when an interpreter starts */
+    static const char *const start_vars[] = {"RUBY", "PHP",      "LD_",    "LC_",     "LANG",
+                                             "TZ",   "USE_ZEND", "GLIBC_", "MALLOC_", NULL};
+
     if (plain_job(s, c, e) < 0)
         return -1;
+    if (!lang_needs_cold(s, start_vars, NULL))
+        c->job->plan.template = rows[lang].template;
     lang_job_arg(c->job, rows[lang].interpreter);
     for (size_t i = 0; rows[lang].args[i]; i++)
         lang_job_arg(c->job, rows[lang].args[i]);

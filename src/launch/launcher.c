@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "core/port_jail.h"
+#include "launch/prestart.h"
 #include "launch/root.h"
 #include "launch/runner.h"
 #include "launch/sys.h"
@@ -374,7 +375,10 @@ void launcher_main(struct launcher *l)
     if (prepare(l, &hello.err) == 0) {
         hello.traits = traits(l);
         for (unsigned t = 0; t < (l->slots.kind == &keeper_native ? TEMPLATE_COUNT : 1); t++)
-            hello.templates |= zygotes_has(&l->slots.zygotes, (enum plan_template)t) ? BIT(t) : 0;
+            hello.templates |= zygotes_has(&l->slots.zygotes, (enum plan_template)t) ||
+                                       prestart_has((enum plan_template)t)
+                                   ? BIT(t)
+                                   : 0;
         (void)snprintf(hello.workspace, sizeof hello.workspace, "%s",
                        l->slots.cgroups.version == 2   ? "cgroup2"
                        : l->slots.cgroups.version == 1 ? "cgroup1"

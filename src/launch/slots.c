@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "launch/keeper.h"
+#include "launch/prestart.h"
 #include "launch/tree.h"
 
 enum { PURGES_MAX = 100, PURGE_MS = 2 };
@@ -73,7 +74,7 @@ static struct keeper keeper_of(const struct slots *all, const struct slot *s, in
         .sock = sock,
         .mntns = all->mntns,
         .filters = &all->filters,
-        .host = &all->exec_host,
+        .host = prestart_host(s->template) ? prestart_host(s->template) : &all->exec_host,
     };
 
     memcpy(k.procs, s->cgroup.procs, sizeof k.procs);
@@ -93,7 +94,7 @@ static int start_keeper(struct slots *all, struct slot *s, struct err *e)
         return err_sys(e, r, "keeper socket");
     here = sp[0], there = sp[1];
     k = keeper_of(all, s, there);
-    if (s->template != TEMPLATE_EXEC) {
+    if (s->template != TEMPLATE_EXEC && !prestart_host(s->template)) {
         if (zygotes_fork(&all->zygotes, s->template, &k, &s->generation, e) < 0)
             return -1;
     } else {

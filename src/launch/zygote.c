@@ -28,6 +28,8 @@ static const struct {
     [TEMPLATE_PYTHON]          = {"sandbox-zygote-python", NULL, NULL, NULL, NULL},
     [TEMPLATE_NODE]            = {NODE, NULL,         NULL},
     [TEMPLATE_PYTHON_SCIENCE]  = {"sandbox-zygote-python", NULL, NULL, "science", NULL},
+    [TEMPLATE_RUBY]            = {NULL, NULL, NULL, NULL, NULL},
+    [TEMPLATE_PHP]             = {NULL, NULL, NULL, NULL, NULL},
     [TEMPLATE_WASM_PYTHON]     = {NODE, "python",     "python-3.11.3.wasm"},
     [TEMPLATE_WASM_RUBY]       = {NODE, "ruby",       "ruby-3.2.0.wasm"},
     [TEMPLATE_WASM_PHP]        = {NODE, "php",        "php-cgi-8.2.0.wasm"},
@@ -274,7 +276,7 @@ bool zygotes_outdated(struct zygotes *z, enum plan_template t, unsigned generati
 {
     struct zygote *g = &z->of[t];
 
-    if (t == TEMPLATE_EXEC)
+    if (t == TEMPLATE_EXEC || template_is_prestarted(t))
         return false;
     g->runs++;
     renew(z, t);

@@ -98,6 +98,33 @@ function settle(array $setting): void
     \chdir($setting['cwd']);
 }
 
+/* Started ahead: where, and with which variables, comes when there is a job; nothing: there is none. */
+function hold(): void
+{
+    $hold = \fopen('php://fd/4', 'rb');
+    $text = \stream_get_contents($hold);
+    \fclose($hold);
+    if ($text === '' || $text === false) {
+        exit(126);
+    }
+    $parts = \explode("\0", \substr($text, 0, -1));
+    $cwd = \array_shift($parts);
+    foreach (\array_keys(\getenv()) as $name) {
+        \putenv($name);
+        unset($_SERVER[$name], $_ENV[$name]);
+    }
+    foreach ($parts as $pair) {
+        \putenv($pair);
+        [$name, $value] = \explode('=', $pair, 2);
+        $_SERVER[$name] = $_ENV[$name] = $value;
+    }
+    $_SERVER['REQUEST_TIME_FLOAT'] = \microtime(true);
+    $_SERVER['REQUEST_TIME'] = (int) $_SERVER['REQUEST_TIME_FLOAT'];
+    $_SERVER['argv'] = $GLOBALS['argv'] = [$GLOBALS['argv'][0]];
+    $_SERVER['argc'] = $GLOBALS['argc'] = 1;
+    \chdir($cwd);
+}
+
 // ---- arguments ----
 
 function decode(string $text)
@@ -460,6 +487,11 @@ if (\PHP_SAPI !== 'cli') {
     if (\fread(\fopen('/dev/hold', 'rb'), 1) !== '') { // here it is copied
         rehearse();
     }
+}
+
+if (\PHP_SAPI === 'cli' && ($argv[1] ?? '') === 'hold') {
+    rehearse();
+    hold();
 }
 
 $sandboxCallDone = false;

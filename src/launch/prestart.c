@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/prestart.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launch/runner.h"
+
+enum { HOLD_FD = 4, ARGS_MAX = 6, NOT_STARTED = 126 };
+
+/* lang/wrap/, embedded */
+extern const char wrap_call_ruby[], wrap_call_php[];
+
+struct row {
+    const char *argv[ARGS_MAX]; /* without the wrapper's text, which is behind them */
+    const char *wrapper;
+};
+
+static const struct row ruby = {
+    {"/usr/bin/ruby", "--disable=gems", "-e"},
+    wrap_call_ruby
+};
+static const struct row php = {
+    {"/usr/bin/php", "-n", "-r"},
+    wrap_call_php
+};
+
+/* The job's own comes later; these are what interpreters look at when they start. */
+static char *const environment[] = {
+    (char *)"PATH=/usr/local/bin:/usr/bin:/bin",
+    (char *)"HOME=/workspace",
+    (char *)"TMPDIR=/tmp",
+    (char *)"LANG=C.UTF-8",
+    NULL,
+};
+
+/* ---- the helper ---- */
+
+/* What the helper was limited to, the interpreter is. */
+static int limit(pid_t first)
+{
+    static const __rlimit_resource_t all[] = {RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_FSIZE,
+                                              RLIMIT_CPU};
+    struct rlimit l;
+
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (getrlimit(all[i], &l) < 0 || prlimit(first, all[i], &l, NULL) < 0)
+            return -errno;
+    return 0;
+}
+
+/* Directory and environment, a NUL behind each. */
+static int tell(int fd, const struct job *j)
+{
+    int r = fd_write_all(fd, j->cwd, strlen(j->cwd) + 1);
+
+    for (char **e = j->envp; *e && r == 0; e++)
+        r = fd_write_all(fd, *e, strlen(*e) + 1);
+    return r;
+}
+
+__attribute__((noreturn)) static void help(pid_t first, int hold)
+{
+    const char *what;
+    struct job j;
+    int r = runner_read(NULL, &j, &what);
+
+    if (r == -ENODATA)
+        _exit(0); /* never used */
+    if (r == 0) {
+        what = "limits";
+        r = limit(first);
+    }
+    if (r == 0) {
+        what = "start";
+        r = tell(hold, &j);
+    }
+    if (r < 0)
+        runner_fail(what, r);
+    _exit(0);
+}
+
+/* ---- the interpreter ---- */
+
+__attribute__((noreturn)) static void become(const struct row *row)
+{
+    char *argv[ARGS_MAX + 3];
+    size_t n = 0;
+
+    for (; n < ARGS_MAX && row->argv[n]; n++)
+        argv[n] = (char *)(uintptr_t)row->argv[n];
+    argv[n++] = (char *)(uintptr_t)row->wrapper;
+    argv[n++] = (char *)(uintptr_t) "hold"; /* tells the wrapper that it was started ahead */
+    argv[n] = NULL;
+    (void)execve(argv[0], argv, environment);
+    _exit(NOT_STARTED);
+}
+
+static void run(void *user)
+{
+    pid_t first = getpid(), pid;
+    int hold[2];
+    int r = fd_pipe(hold);
+
+    if (r < 0)
+        runner_fail("start", r);
+    pid = fork();
+    if (pid == 0) {
+        pid = fork();
+        if (pid != 0)
+            _exit(pid < 0);
+        (void)close(hold[0]);
+        help(first, hold[1]);
+    }
+    if (pid < 0 || waitpid(pid, &r, 0) < 0 || r != 0)
+        runner_fail("start", pid < 0 ? -errno : -EAGAIN);
+    (void)close(hold[1]);
+    if (hold[0] == HOLD_FD ? fd_inherit(HOLD_FD) < 0 : dup2(hold[0], HOLD_FD) < 0)
+        runner_fail("start", -EMFILE);
+    become(user);
+}
+
+/* ---- which ---- */
+
+static const struct init_host hosts[] = {
+    {run, (void *)(uintptr_t)&ruby, NULL},
+    {run, (void *)(uintptr_t)&php,  NULL},
+};
+
+const struct init_host *prestart_host(enum plan_template t)
+{
+    return t == TEMPLATE_RUBY ? &hosts[0] : t == TEMPLATE_PHP ? &hosts[1] : NULL;
+}
+
+bool prestart_has(enum plan_template t)
+{
+    const struct init_host *host = prestart_host(t);
+
+    return host && access(((const struct row *)host->user)->argv[0], X_OK) == 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Interpreters that start before anybody wants them: Ruby and PHP cannot be forked from a warmed
+ * copy as Python and Node.js are, but they can be started in a locked sandbox and wait there, with
+ * their wrapper read and rehearsed.
+ *
+ *   first process ──fork──▶ (gone) ──fork──▶ helper: reads the job from descriptor 3, writes files,
+ *        │                                     │     limits the first process
+ *        └─exec─▶ interpreter ◀──descriptor 4──┘ directory and environment, then it is gone
+ *                      └─ reads frames from descriptor 3, as always
+ *
+ * The interpreter is the first process, so its end, its signals and its use are seen as ever; the
+ * helper is an orphan that init takes in. Nothing of a tenant's is read before the sandbox is
+ * locked: both live in it. A job that the helper cannot apply it reports itself; then there is
+ * nothing on descriptor 4, and the interpreter leaves.
+ */
+#pragma once
+
+#include "core/plan.h"
+#include "launch/init.h"
+
+/* What starts in sandboxes of this template; NULL: nothing does before its time. */
+const struct init_host *prestart_host(enum plan_template t);
+/* Is it one of those, and installed? */
+bool prestart_has(enum plan_template t);
