@@ -41,6 +41,7 @@ NATIVE = [
     ("test_attack_through_the_api[wasm-", WASM),
     ("-wasm]", WASM),
     ("test_node_zygote.py", ZYGOTE),
+    ("test_cleanliness.py", ZYGOTE),
     ("test_a_program_that_says_it_is_done_is_taken_at_its_word", ZYGOTE),
     ("test_faults.py::test_a_dead_zygote_is_replaced", ZYGOTE),
     ("test_faults.py::test_a_failing_call_is_told_and_leaves_nothing[python]", ZYGOTE),
