@@ -56,7 +56,8 @@ int cmd_doctor(int argc, char **argv)
 /* Options of the test itself go behind "--", everything else is the daemon's. */
 static bool is_of_selftest(const char *arg)
 {
-    static const char *const own[] = {"--json", "--jail=", "--only=", "--witness-check", "--list"};
+    static const char *const own[] = {
+        "--json", "--jail=", "--only=", "--slow=", "--witness-check", "--list"};
 
     for (size_t i = 0; i < ARRAY_LEN(own); i++)
         if (strncmp(arg, own[i], strlen(own[i])) == 0)
@@ -71,8 +72,9 @@ int cmd_selftest(int argc, char **argv)
 
     if (argc > DAEMON_ARGS_MAX || (argc > 1 && strcmp(argv[1], "--help") == 0)) {
         (void)fprintf(argc > DAEMON_ARGS_MAX ? stderr : stdout,
-                      "usage: sbx selftest [--json] [--jail=NAME] [--only=TEXT] [--witness-check] "
-                      "[--list]\n                    [OPTION OF sandbox-executor...]\n");
+                      "usage: sbx selftest [--json] [--jail=NAME] [--only=TEXT] [--slow=N] "
+                      "[--witness-check]\n                    [--list] [OPTION OF "
+                      "sandbox-executor...]\n");
         return argc > DAEMON_ARGS_MAX ? CMD_USAGE : EXIT_SUCCESS;
     }
     for (int i = 1; i < argc; i++)

@@ -52,10 +52,10 @@ bool errand_is_python(const struct errand *e)
     return e->attack->program >= PROGRAM_PY_FILES && e->attack->program <= PROGRAM_PY_CONTROL;
 }
 
-static struct limits limits_of(const struct config *c, unsigned flags)
+static struct limits limits_of(const struct config *c, unsigned flags, unsigned slow)
 {
     struct limits l = {
-        .wall_ms = WALL_MS,
+        .wall_ms = WALL_MS * slow,
         .memory_max = c->memory_mb * MIB,
         .workspace_max = c->workspace_mb * MIB,
         .workspace_files = c->workspace_files,
@@ -125,7 +125,7 @@ static void job_init(struct job *j, const struct carrier *c, const struct attack
     *j = (struct job){
         .errand = {.attack = a,
                    .witness = c->witness,
-                   .limits = limits_of(c->config, a->flags),
+                   .limits = limits_of(c->config, a->flags, c->slow),
                    .event = BUF_INIT(EVENT_MAX),
                    .code = BUF_INIT(PROGRAM_MAX_BYTES),
                    .plants = strcmp(phase, "plant") == 0},

@@ -52,6 +52,7 @@ struct carrier {
     const struct lang_ops *langs; /* borrowed */
     struct witness *witness;      /* borrowed */
     const char *secret;           /* borrowed */
+    unsigned slow;                /* how many times as much time as usual */
     /* in a jail */
     struct event_base *base;   /* borrowed */
     struct run_engine *engine; /* borrowed */

@@ -13,8 +13,9 @@
 
 enum { KIB = 1024, MS_PER_S = 1000 };
 enum { STAT_UTIME = 11, STAT_CSTIME = 14, STAT_THREADS = 17 };
-/* Interpreters need some, and counting takes a moment: an eighth more is not yet over. */
-enum { SLACK = 8 };
+/* Attacks take three times the limit. Counting is no single moment, and a process that died in
+ * between was counted beside what grew in its place: only twice as much is more. */
+enum { OVER = 2 };
 
 static uint64_t in_kib(const char *text, const char *name)
 {
@@ -96,7 +97,7 @@ bool hold_count_is_over(const struct hold *h, const struct hold_count *c, char *
     };
     uint64_t have = counts[h->eye].have, limit = counts[h->eye].limit;
 
-    if (!counts[h->eye].unit || c->processes == 0 || have <= limit + limit / SLACK)
+    if (!counts[h->eye].unit || c->processes == 0 || have <= OVER * limit)
         return false;
     (void)snprintf(out, max, "counted outside: %llu %s", (unsigned long long)have,
                    counts[h->eye].unit);

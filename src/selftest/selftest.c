@@ -14,14 +14,15 @@
 #include "selftest/report.h"
 #include "selftest/throwaway.h"
 
-enum { EXIT_USAGE = 2, ARGS_MAX = 64, ARGS_BYTES = 16384 };
+enum { EXIT_USAGE = 2, ARGS_MAX = 64, ARGS_BYTES = 16384, SLOW_MAX = 100 };
 
 static const char usage_text[] =
     "usage: sandbox-executor --selftest [OPTION...] [-- [--json] [--jail=NAME] [--only=TEXT]\n"
-    "                                   [--witness-check] [--list]]\n\n"
+    "                                   [--slow=N] [--witness-check] [--list]]\n\n"
     "  --json           one JSON object instead of a table\n"
     "  --jail=NAME      that jail only; default: every jail this host can open\n"
     "  --only=TEXT      rows whose name or group contains TEXT\n"
+    "  --slow=N         N times as much time for each, where the machine is slow (1 to 100)\n"
     "  --witness-check  run the attacks without a jail, in namespaces to be thrown away,\n"
     "                   and demand that they succeed: shows that the test can fail\n"
     "  --list           the rows, without running anything\n";
@@ -30,12 +31,24 @@ struct wish {
     const struct selftest *test; /* borrowed */
     bool json, witness_check, list;
     const char *jail, *only; /* borrowed; NULL: all */
+    unsigned slow;
     char secret[WITNESS_SECRET_MAX];
 };
 
+static bool parse_slow(const char *text, unsigned *ret)
+{
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+
+    if (end == text || *end || n < 1 || n > SLOW_MAX)
+        return false;
+    *ret = (unsigned)n;
+    return true;
+}
+
 static int parse(const struct selftest *t, struct wish *w)
 {
-    *w = (struct wish){.test = t};
+    *w = (struct wish){.test = t, .slow = 1};
     for (int i = 0; i < t->config->command_n; i++) {
         const char *arg = t->config->command[i];
 
@@ -49,6 +62,8 @@ static int parse(const struct selftest *t, struct wish *w)
             w->jail = arg + 7;
         else if (strncmp(arg, "--only=", 7) == 0)
             w->only = arg + 7;
+        else if (strncmp(arg, "--slow=", 7) == 0 && parse_slow(arg + 7, &w->slow))
+            continue;
         else
             return -1;
     }
@@ -101,7 +116,8 @@ static int attack_jail(const struct wish *w, struct jail *j, struct report *r, s
     struct carrier c = {.config = w->test->config,
                         .langs = w->test->langs,
                         .base = w->test->base,
-                        .secret = w->secret};
+                        .secret = w->secret,
+                        .slow = w->slow};
     bool good;
 
     if (witness_open(w->secret, &witness, e) < 0 ||
@@ -207,7 +223,8 @@ static int witness_check(void *user)
 {
     const struct wish *w = user;
     cleanup_with(witness_closep) struct witness *witness = NULL;
-    struct carrier c = {.config = w->test->config, .langs = w->test->langs, .secret = w->secret};
+    struct carrier c = {
+        .config = w->test->config, .langs = w->test->langs, .secret = w->secret, .slow = w->slow};
     struct report r;
     struct err e = {0};
     bool good = true;

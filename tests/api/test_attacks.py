@@ -96,7 +96,7 @@ def test_as_an_ordinary_user(tmp_path):
     assert status == 0
 
 
-@pytest.mark.parametrize("args, status", [(["--only=no-such-row"], 1), (["--bogus"], 2), (["--jail=bogus"], 1)])
+@pytest.mark.parametrize("args, status", [(["--only=no-such-row"], 1), (["--bogus"], 2), (["--slow=0"], 2), (["--jail=bogus"], 1)])
 def test_nothing_tested_is_not_good(args, status):
     command = [str(harness.BUILD / "sandbox-executor"), "--selftest", *level(), "--", *args]
     assert subprocess.run(command, capture_output=True, timeout=120).returncode == status
