@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -26,6 +27,8 @@ enum {
     TIGHT_OUTPUT = 64 << 10,
     PROGRAM_MAX_BYTES = 1 << 20,
     EVENT_MAX = 8192,
+    LOOK_AGAIN_MS = 50,
+    LOOK_TRIES = 40,
     FILE_LOOK = 8192, /* bytes of a result that are searched for the secret */
 };
 
@@ -359,6 +362,22 @@ static void carry_pair(struct carrier *c, const struct attack *a, struct sight *
     job_done(&j);
 }
 
+/* Whoever says that it got through is believed to need a moment until that is seen: a process does
+ * not die at once. */
+static bool look_closely(struct witness *w, const struct attack *a, const struct sight *s,
+                         char seen[SIGHT_WORDS])
+{
+    const struct timespec moment = {.tv_nsec = LOOK_AGAIN_MS * 1000000l};
+    int tries = s->breach && !s->noticed && a->eye != EYE_WORD ? LOOK_TRIES : 1;
+
+    while (!witness_look(w, seen, SIGHT_WORDS)) {
+        if (--tries == 0)
+            return false;
+        (void)nanosleep(&moment, NULL);
+    }
+    return true;
+}
+
 void carry_attack(struct carrier *c, const struct attack *a, bool fake, struct sight *ret)
 {
     struct sight s = {0};
@@ -369,7 +388,7 @@ void carry_attack(struct carrier *c, const struct attack *a, bool fake, struct s
         carry_pair(c, a, &s);
     else
         carry_one(c, a, "", fake, &s);
-    if (witness_look(c->witness, seen, sizeof seen))
+    if (look_closely(c->witness, a, &s, seen))
         notice(&s, seen);
     s.us = clock_us() - began;
     *ret = s;

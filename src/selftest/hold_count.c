@@ -13,9 +13,10 @@
 
 enum { KIB = 1024, MS_PER_S = 1000 };
 enum { STAT_UTIME = 11, STAT_CSTIME = 14, STAT_THREADS = 17 };
-/* Attacks take three times the limit. Counting is no single moment, and a process that died in
- * between was counted beside what grew in its place: only twice as much is more. */
-enum { OVER = 2 };
+/* In tenths of the limit. Attacks take three times as much; counting is no single moment, and a
+ * process that died in between was counted beside what grew in its place. Time is the kernel's own
+ * account. */
+enum { OVER = 20, OVER_TIME = 13, TENTHS = 10 };
 
 static uint64_t in_kib(const char *text, const char *name)
 {
@@ -95,9 +96,10 @@ bool hold_count_is_over(const struct hold *h, const struct hold_count *c, char *
         [EYE_TIME] = {c->cpu_ms, l->cpu_ms,          "ms of processor time"   },
         [EYE_ALIVE] = {h->age_ms, l->wall_ms,         "ms, and it is there yet"},
     };
-    uint64_t have = counts[h->eye].have, limit = counts[h->eye].limit;
+    uint64_t have = counts[h->eye].have;
+    uint64_t most = counts[h->eye].limit * (h->eye == EYE_TIME ? OVER_TIME : OVER) / TENTHS;
 
-    if (!counts[h->eye].unit || c->processes == 0 || have <= OVER * limit)
+    if (!counts[h->eye].unit || c->processes == 0 || have <= most)
         return false;
     (void)snprintf(out, max, "counted outside: %llu %s", (unsigned long long)have,
                    counts[h->eye].unit);

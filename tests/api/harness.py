@@ -21,7 +21,9 @@ import tempfile
 import threading
 import time
 
-DEADLINE = 30.0  # seconds; reached only by a failure
+DEADLINE = float(os.environ.get("SBX_DEADLINE") or 30)  # seconds; reached only by a failure
+HTTP_TIMEOUT = max(60, 2 * DEADLINE)
+PATIENCE = int(20 * max(1, DEADLINE / 30))  # seconds for a program that has no reason to hurry
 ROOT = os.geteuid() == 0
 BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or pathlib.Path(__file__).parents[2] / "build").resolve()
 # Where an ordinary user may make control groups, one for each daemon; unset: nowhere.
@@ -193,7 +195,7 @@ class Response:
 class Connection:
     """One kept connection."""
 
-    def __init__(self, daemon, timeout=60):
+    def __init__(self, daemon, timeout=HTTP_TIMEOUT):
         self.daemon = daemon
         self.http = http.client.HTTPConnection(daemon.host, daemon.port, timeout=timeout)
 
@@ -376,22 +378,22 @@ class Daemon:
             headers["Authorization"] = "Bearer " + self.secret
         return body, {k: v for k, v in headers.items() if v is not None}
 
-    def connect(self, timeout=60):
+    def connect(self, timeout=HTTP_TIMEOUT):
         return Connection(self, timeout)
 
-    def socket(self, timeout=60):
+    def socket(self, timeout=HTTP_TIMEOUT):
         return socket.create_connection((self.host, self.port), timeout)
 
-    def request(self, method, path, json=None, headers=None, body=None, timeout=60):
+    def request(self, method, path, json=None, headers=None, body=None, timeout=HTTP_TIMEOUT):
         with self.connect(timeout) as connection:
             return connection.request(method, path, json=json, headers=headers, body=body)
 
-    def post_execute(self, body, headers=None, timeout=60):
+    def post_execute(self, body, headers=None, timeout=HTTP_TIMEOUT):
         """POST /execute with a body taken literally."""
         headers = {"Content-Type": "application/json", **(headers or {})}
         return self.request("POST", "/execute", headers=headers, body=body, timeout=timeout)
 
-    def execute(self, code, language="python", timeout_http=60, **fields):
+    def execute(self, code, language="python", timeout_http=HTTP_TIMEOUT, **fields):
         body = {"code": code, "language": language, **fields}
         response = self.request("POST", "/execute", json=body, timeout=timeout_http)
         assert response.status == 200, response

@@ -138,7 +138,7 @@ def test_cpu_time_limit_is_apart_from_wall_time(make_daemon):
 ])
 def test_what_a_program_leaves_behind_is_dead_with_the_result(daemon, language, code):
     mark = harness.marker()
-    result = daemon.execute(code.format(mark=harness.spawn_marked(mark)), language, timeout=20)
+    result = daemon.execute(code.format(mark=harness.spawn_marked(mark)), language, timeout=harness.PATIENCE)
     assert harness.traces_of(mark) == []
     assert (result["status"], result["stdout"]) == ("success", "done\n")
     assert result["execution_time"] < 15, "a child that holds stdout does not delay the result"
@@ -217,7 +217,7 @@ def test_forged_frames_are_an_error_of_the_run_only(daemon):
 ])
 def test_out_of_memory_is_named(small, language, code):
     harness.need(harness.FULL, "memory limits need control groups")
-    result = small.execute(code, language, timeout=20)
+    result = small.execute(code, language, timeout=harness.PATIENCE)
     assert (result["status"], result["return_value"]) == ("error", None)
     assert result["termination"]["reason"] == "oom"
     assert result["termination"]["limit"] == "memory_bytes"
@@ -231,14 +231,14 @@ def test_the_loss_of_a_child_is_told_even_if_the_program_copes(small):
     harness.need(harness.FULL, "memory limits need control groups")
     code = ("import subprocess\ndef handler(e):\n    hog = 'a=[]\\nwhile True: a.append(bytearray(1 << 20))'\n"
             "    subprocess.run(['python3', '-c', hog])\n    return 'fine'")
-    result = small.execute(code, timeout=20)
+    result = small.execute(code, timeout=harness.PATIENCE)
     assert (result["status"], result["termination"]["reason"]) == ("error", "oom")
 
 
 def test_files_count_as_memory(make_daemon):
     harness.need(harness.FULL, "memory limits need control groups")
     daemon = make_daemon(MAX_MEMORY_MB=32, WORKSPACE_MB=256)
-    result = daemon.execute("head -c 200m /dev/zero > big; ls -l big", "shell", timeout=20)
+    result = daemon.execute("head -c 200m /dev/zero > big; ls -l big", "shell", timeout=harness.PATIENCE)
     assert result["status"] == "error" and result["termination"]["reason"] == "oom"
 
 
@@ -246,7 +246,7 @@ def test_the_next_run_after_an_oom_kill_is_clean(small):
     harness.need(harness.FULL, "memory limits need control groups")
     hog = "def handler(e):\n    a = []\n    while True: a.append(bytearray(1 << 20))"
     for _ in range(2):
-        assert small.execute(hog, timeout=20)["termination"]["reason"] == "oom"
+        assert small.execute(hog, timeout=harness.PATIENCE)["termination"]["reason"] == "oom"
         fine = small.execute("def handler(e): return len(bytearray(30 << 20))")
         assert (fine["status"], fine["termination"]["reason"]) == ("success", "exit")
 
@@ -275,7 +275,7 @@ def test_a_tenant_cannot_shield_itself_from_the_oom_killer(daemon):
 ])
 def test_too_many_processes_are_named(small, language, code):
     harness.need(harness.FULL, "the limit on processes needs control groups")
-    result = small.execute(code, language, timeout=20)
+    result = small.execute(code, language, timeout=harness.PATIENCE)
     assert result["status"] == "error", result
     assert result["termination"]["reason"] == "pids"
     assert (result["termination"]["limit"], result["termination"]["limit_value"]) == ("pids", PIDS_MAX)
