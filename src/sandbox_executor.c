@@ -22,6 +22,7 @@
 #include "app/survey.h"
 #include "base/clock.h"
 #include "base/lockdown.h"
+#include "base/os.h"
 #include "http/auth.h"
 #include "http/server.h"
 #include "jail/jails.h"
@@ -371,7 +372,7 @@ static void stop(struct daemon *d)
     customer_free(d->customer);
     if (a->base)
         event_base_free(a->base);
-    explicit_bzero(d->made_secret, sizeof d->made_secret);
+    os_wipe(d->made_secret, sizeof d->made_secret);
 }
 
 /* ---- modes ---- */

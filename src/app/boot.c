@@ -3,19 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <linux/capability.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "base/fd.h"
 #include "base/lockdown.h"
+#include "base/os.h"
 #include "base/random.h"
 
 enum { SECRET_BYTES = 24, NAME_BUFFER = 16 * 1024, WRITABLE_MAX = 64 };
@@ -151,28 +148,16 @@ int boot_dependencies(struct config *c, const struct boot_identity *who, struct 
 
 /* ---- identity ---- */
 
-static int drop_capabilities(void)
-{
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[2] = {0};
-
-    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
-}
-
 int boot_become(const struct boot_identity *who, struct err *e)
 {
     int r;
 
-    if (who->change && (setgroups(0, NULL) < 0 || setresgid(who->gid, who->gid, who->gid) < 0 ||
-                        setresuid(who->uid, who->uid, who->uid) < 0))
+    if (who->change && os_become(who->uid, who->gid) < 0)
         return err_sys(e, -errno, "become user %u", (unsigned)who->uid);
-    r = drop_capabilities();
+    r = os_give_up();
     if (r < 0)
-        return err_sys(e, r, "drop capabilities");
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        return err_sys(e, -errno, "no new privileges");
-    if (who->change && setresuid(0, 0, 0) == 0)
+        return err_sys(e, r, "drop capabilities, and never get any");
+    if (who->change && setuid(0) == 0)
         return err_set(e, ERR_BUG, "privileges could be had back");
     return 0;
 }

@@ -52,7 +52,7 @@ static int bind_declared(struct call *c, struct err *e)
     return dispatch_bind(&c->args, c->signature, e);
 }
 
-static void bind(struct call *c)
+static void bind_all(struct call *c)
 {
     bool compiled = flags_of(c) & CALL_COMPILED;
     struct err e;
@@ -166,7 +166,7 @@ static void take_answer(struct call *c, const struct inspect_answer *answer)
         }
         c->source = SIGNATURE_INFERRED;
     }
-    bind(c);
+    bind_all(c);
 }
 
 static void on_inspected(void *user, const struct inspect_answer *answer)
@@ -215,5 +215,5 @@ void call_bind(struct call *c)
     }
     if (c->source == SIGNATURE_CONVENTION)
         c->source = SIGNATURE_INFERRED; /* by the wrapper, from the function itself */
-    bind(c);
+    bind_all(c);
 }

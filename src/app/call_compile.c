@@ -9,6 +9,7 @@
 #include "app/app.h"
 #include "app/call_inner.h"
 #include "app/compile_cache.h"
+#include "base/os.h"
 #include "call/dispatch.h"
 #include "lang/lang_call.h"
 
@@ -53,6 +54,7 @@ static int make_key(struct call_build *b, struct err *e)
     cleanup_with(sha256_freep) struct sha256 *h = sha256_new();
     const char *compiler = lang_compiler(b->lang, b->wasm);
     const int generation = GENERATION;
+    struct timespec changed;
     struct stat st;
 
     if (!h)
@@ -62,7 +64,8 @@ static int make_key(struct call_build *b, struct err *e)
     add_part(h, &generation, sizeof generation);
     add_part(h, compiler, strlen(compiler));
     add_part(h, &b->wasm, sizeof b->wasm);
-    add_part(h, &st.st_mtim, sizeof st.st_mtim);
+    changed = os_mtime(&st);
+    add_part(h, &changed, sizeof changed);
     add_part(h, &st.st_size, sizeof st.st_size);
     add_part(h, r->std, strlen(r->std));
     add_part(h, b->code.p, b->code.n);

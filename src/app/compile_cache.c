@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/fd.h"
+#include "base/os.h"
 
 struct entry {
     char key[SHA256_HEX];
@@ -95,7 +96,7 @@ static void load(struct compile_cache *c)
             continue;
         }
         make_room(c, (uint64_t)st.st_size);
-        add(c, at->d_name, (uint64_t)st.st_size, st.st_mtim);
+        add(c, at->d_name, (uint64_t)st.st_size, os_mtime(&st));
     }
     (void)closedir(d);
 }

@@ -5,11 +5,9 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <sys/syscall.h>
+#include <sys/select.h>
 
 #include "base/fd.h"
 
@@ -18,7 +16,7 @@ enum { DUP_BASE = 64 };
 struct customer {
     pid_t pid;      /* of its keeper; 0: it has ended */
     int go, failed; /* owned: lets it run and carries signals; its errno, or the end */
-    int pidfd;      /* owned */
+    int alive;      /* owned: its end is the keeper's */
     struct event exited, late;
     customer_ended_fn *ended;
     void *user;
@@ -41,25 +39,32 @@ __attribute__((noreturn)) static void become(char *const *command, int failed)
     _exit(127);
 }
 
-/* Passes signals on until it has ended, or the daemon has: then it is asked to end as well. */
-__attribute__((noreturn)) static void keep(pid_t pid, int go, int chld)
+static void on_child(int number)
 {
-    struct pollfd p[] = {
-        {.fd = go,   .events = POLLIN},
-        {.fd = chld, .events = POLLIN},
-    };
+    (void)number; /* it only has to end the wait */
+}
+
+/* Passes signals on until it has ended, or the daemon has: then it is asked to end as well. SIGCHLD
+ * is blocked everywhere but in the wait. */
+__attribute__((noreturn)) static void keep(pid_t pid, int go)
+{
     unsigned char number;
+    sigset_t none;
     int status;
 
+    (void)sigemptyset(&none);
     for (;;) {
-        if (poll(p, ARRAY_LEN(p), -1) < 0) {
-            if (errno != EINTR)
-                _exit(CUSTOMER_BY_SIGNAL);
-            continue; /* what p says is from the last time */
-        }
-        if (p[1].revents && waitpid(pid, &status, WNOHANG) == pid)
+        fd_set wanted;
+        int ready;
+
+        FD_ZERO(&wanted);
+        FD_SET(go, &wanted);
+        if (waitpid(pid, &status, WNOHANG) == pid)
             _exit(WIFEXITED(status) ? WEXITSTATUS(status) : CUSTOMER_BY_SIGNAL);
-        if (!p[0].revents)
+        ready = pselect(go + 1, &wanted, NULL, NULL, NULL, &none);
+        if (ready < 0 && errno != EINTR)
+            _exit(CUSTOMER_BY_SIGNAL);
+        if (ready <= 0)
             continue;
         if (read(go, &number, 1) != 1) {
             (void)kill(pid, SIGTERM);
@@ -71,24 +76,25 @@ __attribute__((noreturn)) static void keep(pid_t pid, int go, int chld)
 
 /* The keeper: the daemon that becomes somebody else could not signal the command itself. Nothing of
  * ours but the standard streams goes along. */
-__attribute__((noreturn)) static void hold(char *const *command, int go, int failed)
+__attribute__((noreturn)) static void hold(char *const *command, int go, int failed, int alive)
 {
     static const int ignored[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP};
     sigset_t mask;
     char byte;
     pid_t pid;
-    int chld;
 
     go = fcntl(go, F_DUPFD_CLOEXEC, DUP_BASE);
     failed = fcntl(failed, F_DUPFD_CLOEXEC, DUP_BASE);
-    (void)close_range(STDERR_FILENO + 1, DUP_BASE - 1, 0);
+    alive = fcntl(alive, F_DUPFD_CLOEXEC, DUP_BASE);
+    for (int fd = STDERR_FILENO + 1; fd < DUP_BASE; fd++)
+        (void)close(fd);
     for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
         (void)signal(ignored[i], SIG_IGN);
     (void)sigemptyset(&mask);
     (void)sigaddset(&mask, SIGCHLD);
     (void)sigprocmask(SIG_SETMASK, &mask, NULL);
-    chld = signalfd(-1, &mask, SFD_CLOEXEC);
-    if (go < 0 || failed < 0 || chld < 0 || read(go, &byte, 1) != 1)
+    (void)sigaction(SIGCHLD, &(struct sigaction){.sa_handler = on_child}, NULL);
+    if (go < 0 || failed < 0 || alive < 0 || read(go, &byte, 1) != 1)
         _exit(0); /* the daemon did not come up */
     pid = fork();
     if (pid == 0)
@@ -96,31 +102,30 @@ __attribute__((noreturn)) static void hold(char *const *command, int go, int fai
     (void)close(failed);
     if (pid < 0)
         _exit(CUSTOMER_BY_SIGNAL);
-    keep(pid, go, chld);
+    keep(pid, go);
 }
 
 int customer_prepare(char *const *command, struct customer **ret, struct err *e)
 {
     struct customer *c = calloc(1, sizeof *c);
-    int go[2] = {-1, -1}, failed[2] = {-1, -1};
+    int go[2] = {-1, -1}, failed[2] = {-1, -1}, alive[2] = {-1, -1};
     int r = c ? fd_pipe(go) : -ENOMEM;
 
     if (c)
-        *c = (struct customer){.go = -1, .failed = -1, .pidfd = -1};
+        *c = (struct customer){.go = -1, .failed = -1, .alive = -1};
     if (r == 0)
         r = fd_pipe(failed);
+    if (r == 0)
+        r = fd_pipe(alive);
     if (r == 0) {
-        *c = (struct customer){.go = go[1], .failed = failed[0], .pidfd = -1, .pid = fork()};
+        *c = (struct customer){.go = go[1], .failed = failed[0], .alive = alive[0], .pid = fork()};
         if (c->pid == 0)
-            hold(command, go[0], failed[1]);
+            hold(command, go[0], failed[1], alive[1]);
         r = c->pid < 0 ? -errno : 0;
     }
     fd_close_all(&go[0], 1);
     fd_close_all(&failed[1], 1);
-    if (r == 0)
-        c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
-    if (r == 0 && c->pidfd < 0)
-        r = -errno;
+    fd_close_all(&alive[1], 1);
     if (r < 0) {
         customer_free(c);
         return err_sys(e, r, "prepare '%.200s'", command[0]);
@@ -164,7 +169,7 @@ int customer_start(struct customer *c, struct event_base *base, customer_ended_f
     if (n != 0)
         return err_sys(e, n == sizeof error ? -error : -EIO, "start the command");
     fd_close_all(&c->failed, 1);
-    (void)event_assign(&c->exited, base, c->pidfd, EV_READ, on_exited, c);
+    (void)event_assign(&c->exited, base, c->alive, EV_READ, on_exited, c);
     (void)evtimer_assign(&c->late, base, on_late, c);
     (void)event_add(&c->exited, NULL);
     return 0;
@@ -211,6 +216,6 @@ void customer_free(struct customer *c)
     if (c->pid > 0)
         (void)waitpid(c->pid, NULL, 0);
     closep(&c->failed);
-    closep(&c->pidfd);
+    closep(&c->alive);
     free(c);
 }

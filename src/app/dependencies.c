@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "app/dependencies_inner.h"
+#include "base/os.h"
 #include "base/utf8.h"
 
 enum { PORT_HTTPS = 443 };
@@ -30,7 +31,7 @@ static void dependency_free(struct dependency_sync *s)
     free(s->hosts);
     free(s->dists);
     buf_done(&s->error);
-    explicit_bzero(&s->index, sizeof s->index);
+    os_wipe(&s->index, sizeof s->index);
     free(s);
 }
 

@@ -9,11 +9,6 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#ifdef __linux__
-#include <linux/openat2.h>
-#include <sys/syscall.h>
-#endif
-
 /* Systems without the atomic flags mark descriptors right after birth instead. */
 #ifndef MSG_CMSG_CLOEXEC
 #define MSG_CMSG_CLOEXEC 0
@@ -24,8 +19,6 @@
 #ifndef O_PATH
 #define O_PATH 0
 #endif
-
-enum { OPEN_RETRIES_MAX = 32 };
 
 void fd_close_all(int *fds, size_t n)
 {
@@ -137,39 +130,6 @@ int fd_recv_exact(int sock, void *msg, size_t n, int *fds, size_t fds_n)
 }
 
 /* ---- birth and flags ---- */
-
-#if defined(__APPLE__) || !defined(SOCK_CLOEXEC)
-static int pair_mark(int pair[2])
-{
-    if (fcntl(pair[0], F_SETFD, FD_CLOEXEC) < 0 || fcntl(pair[1], F_SETFD, FD_CLOEXEC) < 0) {
-        int error = errno;
-
-        fd_close_all(pair, 2);
-        return -error;
-    }
-    return 0;
-}
-
-int fd_socketpair(int type, int ret[2])
-{
-    return socketpair(AF_UNIX, type, 0, ret) < 0 ? -errno : pair_mark(ret);
-}
-
-int fd_pipe(int ret[2])
-{
-    return pipe(ret) < 0 ? -errno : pair_mark(ret);
-}
-#else
-int fd_socketpair(int type, int ret[2])
-{
-    return socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ret) < 0 ? -errno : 0;
-}
-
-int fd_pipe(int ret[2])
-{
-    return pipe2(ret, O_CLOEXEC) < 0 ? -errno : 0;
-}
-#endif
 
 int fd_dup(int fd)
 {
@@ -329,36 +289,3 @@ int fd_open_beneath_walk(int root, const char *path, int flags, mode_t mode)
     }
     return n < 0 ? n : open_last(held >= 0 ? held : root, name, flags, mode);
 }
-
-#ifdef __linux__
-int fd_open_beneath(int root, const char *path, int flags, mode_t mode, enum fd_links links)
-{
-    /* openat2 refuses flags that mean nothing together with O_PATH. */
-    struct open_how how = {
-        .flags = (unsigned)(flags | O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY)),
-        .mode = (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) ? mode & 07777 : 0,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
-                   (links == FD_LINKS_NEVER ? RESOLVE_NO_SYMLINKS : 0),
-    };
-
-    /* The kernel answers EAGAIN when a rename on the way made it unsure; somebody inside may keep
-     * renaming, so the patience is limited. */
-    for (int i = 0; i < OPEN_RETRIES_MAX; i++) {
-        long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
-
-        if (fd >= 0)
-            return (int)fd;
-        if (errno == ENOSYS)
-            return fd_open_beneath_walk(root, path, flags, mode);
-        if (errno != EAGAIN && errno != EINTR)
-            return -errno;
-    }
-    return -EAGAIN;
-}
-#else
-int fd_open_beneath(int root, const char *path, int flags, mode_t mode, enum fd_links links)
-{
-    (void)links;
-    return fd_open_beneath_walk(root, path, flags, mode);
-}
-#endif

@@ -156,20 +156,20 @@ static bool alternative(const char **at, const char *end, struct span *ret)
     return true;
 }
 
-struct group {
+struct nested {
     char kind;
     struct span body, rest, whole; /* whole: the group and what follows */
 };
 
 /* Does one alternative match a beginning of s such that `then` holds for what is left? */
-static bool group_once(struct matcher *m, const struct group *g, struct span s, bool again)
+static bool group_once(struct matcher *m, const struct nested *g, struct span s, bool again)
 {
     const char *at = g->body.p;
     struct span one;
 
     while (alternative(&at, g->body.end, &one))
         for (const char *cut = s.p; cut <= s.end && m->steps < GLOB_STEPS_MAX; cut++) {
-            struct group more = *g;
+            struct nested more = *g;
 
             if (!segment(m, one, (struct span){s.p, cut}))
                 continue;
@@ -182,7 +182,7 @@ static bool group_once(struct matcher *m, const struct group *g, struct span s, 
     return false;
 }
 
-static bool group_match(struct matcher *m, const struct group *g, struct span s)
+static bool group_match(struct matcher *m, const struct nested *g, struct span s)
 {
     switch (g->kind) {
     case '@':
@@ -203,7 +203,7 @@ static bool group_match(struct matcher *m, const struct group *g, struct span s)
     }
 }
 
-static bool is_group(struct span p, struct group *ret)
+static bool is_group(struct span p, struct nested *ret)
 {
     const char *end;
 
@@ -212,7 +212,7 @@ static bool is_group(struct span p, struct group *ret)
     end = group_end((struct span){p.p + 2, p.end});
     if (!end)
         return false;
-    *ret = (struct group){
+    *ret = (struct nested){
         *p.p, {p.p + 2, end  },
          {end + 1, p.end},
          p
@@ -236,7 +236,7 @@ static bool star(struct matcher *m, struct span p, struct span s)
 
 static bool segment_here(struct matcher *m, struct span p, struct span s)
 {
-    struct group g;
+    struct nested g;
     const char *behind;
     bool match;
 
@@ -490,16 +490,18 @@ static void tidy(const struct buf *head, struct buf *out)
 
     while (p) {
         struct span one = first_of_pattern(p, end);
-        const char *last = out->n ? memrchr(out->p, '/', out->n) : NULL;
-        const char *from = out->p ? out->p : "";
-        struct span before = {last ? last + 1 : from, from + out->n};
+        const char *from = out->p ? out->p : "", *last = from + out->n;
+        struct span before = {.end = last};
 
+        while (last > from && last[-1] != '/')
+            last--;
+        before.p = last;
         p = next_of(one, end);
         if (one.p == one.end && p && one.p != head->p)
             continue;
         if (is(one, "..") && out->n > 0 && before.p < before.end && !is(before, "..") &&
             !is(before, "**") && !is(before, ".")) {
-            out->n = last ? (size_t)(last - out->p) : 0;
+            out->n = last > from ? (size_t)(last - from) - 1 : 0; /* without the slash */
             continue;
         }
         if (out->n > 0 || (one.p != head->p && *head->p == '/'))

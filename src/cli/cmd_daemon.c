@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/os.h"
 #include "cli/cmds.h"
 
 enum { DAEMON_ARGS_MAX = 64 };
@@ -19,7 +20,7 @@ enum { DAEMON_ARGS_MAX = 64 };
 static bool daemon_path(char path[PATH_MAX])
 {
     static const char name[] = "sandbox-executor";
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof name);
+    ssize_t n = os_program(path, PATH_MAX - sizeof name);
     char *slash;
 
     if (n <= 0)

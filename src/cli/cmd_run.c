@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/jw.h"
+#include "base/os.h"
 #include "cli/cmds.h"
 
 enum {
@@ -179,8 +180,8 @@ static int dial(const char *host, const char *port)
         return -1;
     }
     for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
-        fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-        if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) < 0) {
+        fd = os_socket(a->ai_family, a->ai_socktype, a->ai_protocol);
+        if (fd >= 0 && (fd_nonblock(fd, false) < 0 || connect(fd, a->ai_addr, a->ai_addrlen) < 0)) {
             r = errno;
             closep(&fd);
             fd = -1;

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/os.h"
 
 /* clang-format off */
 const struct config_option config_options[CONFIG_COUNT] = {
@@ -428,7 +429,7 @@ int config_load(struct config *c, int argc, char *const *argv, char *const *envp
 
 static void hide(char *value)
 {
-    explicit_bzero(value, strlen(value));
+    os_wipe(value, strlen(value));
 }
 
 static void hide_variable(char *variable)

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/base64.h"
+#include "base/os.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #define DIGITS  "0123456789"
@@ -381,5 +382,5 @@ void package_scrub(const struct package_index *index, const char *text, size_t n
             (void)buf_putc(out, text[i]);
         i += hidden ? hidden : 1;
     }
-    explicit_bzero(&s, sizeof s);
+    os_wipe(&s, sizeof s);
 }

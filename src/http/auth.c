@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/os.h"
 #include "base/random.h"
 
 enum {
@@ -160,7 +161,7 @@ void auth_free(struct auth *a)
     if (!a)
         return;
     if (a->secret)
-        explicit_bzero(a->secret, a->secret_n);
+        os_wipe(a->secret, a->secret_n);
     free(a->secret);
     free(a->path);
     free(a);

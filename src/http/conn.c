@@ -9,6 +9,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/os.h"
+
+enum { PATIENCE_MS = 60000 };
 
 /* clang-format off */
 static const struct {
@@ -355,16 +358,16 @@ static void set_options(int fd)
     static const struct {
         int level, name, value;
     } options[] = {
-        {IPPROTO_TCP, TCP_NODELAY,      1    },
-        {SOL_SOCKET,  SO_KEEPALIVE,     1    },
-        {IPPROTO_TCP, TCP_KEEPIDLE,     30   },
-        {IPPROTO_TCP, TCP_KEEPINTVL,    10   },
-        {IPPROTO_TCP, TCP_KEEPCNT,      3    },
-        {IPPROTO_TCP, TCP_USER_TIMEOUT, 60000},
+        {IPPROTO_TCP, TCP_NODELAY,   1 },
+        {SOL_SOCKET,  SO_KEEPALIVE,  1 },
+        {IPPROTO_TCP, TCP_KEEPIDLE,  30},
+        {IPPROTO_TCP, TCP_KEEPINTVL, 10},
+        {IPPROTO_TCP, TCP_KEEPCNT,   3 },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
+    os_patience(fd, PATIENCE_MS);
 }
 
 struct conn *conn_new(struct http_server *s, int fd)

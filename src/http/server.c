@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "http/conn.h"
 
 enum {
@@ -154,7 +155,7 @@ static void on_accept(evutil_socket_t fd, short what, void *user)
 
     (void)what;
     for (int i = 0; i < SERVER_ACCEPT_BATCH && s->accepting; i++) {
-        int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int client = os_accept(fd);
 
         if (client >= 0) {
             welcome(s, client);
@@ -184,8 +185,7 @@ static uint16_t port_of(int fd)
 
 static int bind_one(struct http_server *s, const struct addrinfo *ai, struct err *e)
 {
-    cleanup_close int fd =
-        socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, ai->ai_protocol);
+    cleanup_close int fd = os_socket(ai->ai_family, SOCK_STREAM, ai->ai_protocol);
     int one = 1;
     struct event *ev;
 

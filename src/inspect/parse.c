@@ -2,8 +2,9 @@
 #include "inspect/parse.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
+
+#include "base/os.h"
 
 enum { US_PER_MS = 1000 };
 
@@ -54,14 +55,6 @@ static void parts_parse(struct part *v, size_t n)
 
 /* ---- cutting ---- */
 
-static size_t processors(void)
-{
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    return sched_getaffinity(0, sizeof set, &set) < 0 ? 1 : (size_t)CPU_COUNT(&set);
-}
-
 static bool begins_definition(struct slice rest)
 {
     static const char *const words[] = {"def ", "class ", "async def ", "@"};
@@ -102,7 +95,7 @@ static uint32_t rows_in(struct slice text, size_t from, size_t to)
 static size_t parts_cut(const TSLanguage *language, struct slice text, struct part *v)
 {
     size_t wanted = text.n / PARSE_PART_MIN, n = 0, from = 0;
-    size_t most = processors() < PARSE_PARTS_MAX ? processors() : PARSE_PARTS_MAX;
+    size_t most = os_processors() < PARSE_PARTS_MAX ? os_processors() : PARSE_PARTS_MAX;
     uint32_t row = 0;
 
     if (wanted > most)

@@ -6,6 +6,27 @@
 
 #include "base/log.h"
 
+/* A jail that was left out of this build (-Djails) is known, and says so. */
+__attribute__((unused)) static int absent_open(const struct jail_conf *c, struct jail **ret,
+                                               struct err *e)
+{
+    (void)c, (void)ret;
+    return err_set(e, ERR_HOST, "this build does not have it (-Djails)");
+}
+
+#if !SBX_JAIL_NATIVE
+#define jail_native_open absent_open
+#endif
+#if !SBX_JAIL_BWRAP
+#define jail_bwrap_open absent_open
+#endif
+#if !SBX_JAIL_SUBPROCESS
+#define jail_subprocess_open absent_open
+#endif
+#if !SBX_JAIL_SEATBELT
+#define jail_seatbelt_open absent_open
+#endif
+
 /* Every adapter there is. */
 static const struct adapter {
     const char *name;

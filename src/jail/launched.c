@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/os.h"
 #include "jail/jails.h"
 #include "jail/native.h"
 #include "launch/client.h"
@@ -193,11 +194,11 @@ static void configure(struct native *n, const struct jail_conf *conf)
 /* Our programs are installed side by side. */
 static int own_directory(char out[4096], struct err *e)
 {
-    ssize_t n = readlink("/proc/self/exe", out, 4095);
+    ssize_t n = os_program(out, 4095);
     char *slash;
 
     if (n <= 0)
-        return err_sys(e, -errno, "/proc/self/exe");
+        return err_sys(e, -errno, "our own program");
     out[n] = '\0';
     slash = strrchr(out, '/');
     *(slash ? slash : out) = '\0';

@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/os.h"
 
 enum { HELLO_MS = 15000, END_MS = 5000, LAUNCHER_FD = 3 };
 
@@ -42,7 +44,7 @@ __attribute__((noreturn)) static void become_launcher(const struct launch_conf *
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)setsid(); /* a terminal's interrupt is the daemon's to handle */
-    if (there < 0 || dup2(there, LAUNCHER_FD) < 0 || close_range(LAUNCHER_FD + 1, ~0u, 0) < 0)
+    if (there < 0 || dup2(there, LAUNCHER_FD) < 0 || os_close_from(LAUNCHER_FD + 1) < 0)
         _exit(126);
     (void)execve(path, argv, empty);
     _exit(127);
@@ -69,12 +71,16 @@ static int await_hello(int sock, struct launch_msg *ret, struct err *e)
 /* It removes its control groups once its socket has ended; only then is it killed. */
 static void let_end(pid_t guard, int *sock)
 {
-    cleanup_close int pidfd = (int)syscall(SYS_pidfd_open, guard, 0);
-    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+    siginfo_t end = {0};
 
     fd_close_all(sock, 1);
-    if (pidfd >= 0)
-        (void)poll(&p, 1, END_MS);
+    for (int waited = 0; waited < END_MS && end.si_pid == 0; waited += 10) {
+        if (waitid(P_PID, (id_t)guard, &end, WEXITED | WNOHANG | WNOWAIT) < 0)
+            return;
+        if (end.si_pid == 0)
+            (void)nanosleep(&pause, NULL);
+    }
 }
 
 int launch_start(const struct launch_conf *c, int *ret_sock, pid_t *ret_pid,
@@ -89,7 +95,7 @@ int launch_start(const struct launch_conf *c, int *ret_sock, pid_t *ret_pid,
         return err_set(e, ERR_HOST, "path of sandbox-launcher is too long");
     if (access(path, X_OK) < 0)
         return err_sys(e, -errno, "%s", path);
-    r = fd_socketpair(SOCK_SEQPACKET, sp);
+    r = fd_socketpair(OS_PACKETS, sp);
     if (r < 0)
         return err_sys(e, r, "launcher socket");
     here = sp[0], there = sp[1];

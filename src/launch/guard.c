@@ -142,12 +142,19 @@ static void raise_files(void)
 
 static bool find_kind(const char *name, const struct keeper_kind **ret)
 {
-    static const struct keeper_kind *const kinds[] = {&keeper_native, &keeper_bwrap, &keeper_plain,
-                                                      &keeper_seatbelt};
+    static const struct {
+        bool built; /* -Djails */
+        const struct keeper_kind *kind;
+    } kinds[] = {
+        {SBX_JAIL_NATIVE,     &keeper_native  },
+        {SBX_JAIL_BWRAP,      &keeper_bwrap   },
+        {SBX_JAIL_SUBPROCESS, &keeper_plain   },
+        {SBX_JAIL_SEATBELT,   &keeper_seatbelt},
+    };
 
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (strcmp(kinds[i]->name, name) == 0) {
-            *ret = kinds[i];
+        if (kinds[i].built && strcmp(kinds[i].kind->name, name) == 0) {
+            *ret = kinds[i].kind;
             return true;
         }
     return false;

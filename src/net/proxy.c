@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "base/os.h"
 
 enum {
     LISTENERS_MAX = 4,
@@ -20,7 +21,7 @@ enum {
     BATCH = 64,          /* connections accepted in one turn */
     PAUSE_MS = 100,      /* out of descriptors: try again then */
     UNBOUND_MS = 100,    /* a caller without a target gets that long */
-    PIPE_SIZE = 1 << 20, /* what the kernel may refuse */
+    PIPE_SIZE = 1 << 20, /* moved at once */
     PIPES_SPARE = 64,    /* kept for the next that needs one */
     ROUNDS = 16,         /* fills of a pipe before others get their turn */
     PORT_TRIES = 16,
@@ -62,17 +63,11 @@ struct proxy {
 
 static int pipe_take(struct proxy *p, int ret[2])
 {
-    int r;
-
     if (p->pipes_n > 0) {
         memcpy(ret, p->pipes[--p->pipes_n], sizeof p->pipes[0]);
         return 0;
     }
-    r = fd_pipe(ret);
-    if (r < 0)
-        return r;
-    (void)fcntl(ret[1], F_SETPIPE_SZ, PIPE_SIZE);
-    return 0;
+    return os_tube(ret);
 }
 
 static void pipe_give(struct proxy *p, struct half *h)
@@ -125,7 +120,7 @@ static enum moved fill(struct half *h)
     if (h->pipe[0] < 0 && pipe_take(h->conn->proxy, h->pipe) < 0)
         return MOVED_FAILED;
     do
-        n = splice(h->from, NULL, h->pipe[1], NULL, PIPE_SIZE, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        n = os_move(h->from, h->pipe[1], PIPE_SIZE);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return errno == EAGAIN ? MOVED_NOTHING : MOVED_FAILED;
@@ -138,8 +133,7 @@ static enum moved fill(struct half *h)
 static enum moved drain(struct half *h)
 {
     while (h->held > 0) {
-        ssize_t n =
-            splice(h->pipe[0], NULL, h->to, NULL, h->held, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        ssize_t n = os_move(h->pipe[0], h->to, h->held);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -309,7 +303,7 @@ static void on_accept(evutil_socket_t fd, short what, void *user)
 
     (void)what;
     for (int i = 0; i < BATCH; i++) {
-        int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int client = os_accept(fd);
 
         if (client >= 0) {
             welcome(p, client);
@@ -344,7 +338,7 @@ static uint16_t port_of(int fd)
 
 static int listen_one(struct proxy *p, struct addrinfo *a)
 {
-    cleanup_close int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    cleanup_close int fd = os_socket(a->ai_family, SOCK_STREAM, 0);
     const int one = 1;
     struct event *ev;
 

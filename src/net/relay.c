@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 
 #include "base/fd.h"
+#include "base/os.h"
 #include "net/relay_head.h"
 
 enum {
@@ -321,7 +322,7 @@ static void on_accept(evutil_socket_t fd, short what, void *user)
 
     (void)what;
     for (int i = 0; i < BATCH; i++) {
-        int program = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int program = os_accept(fd);
 
         if (program >= 0) {
             welcome(r, program);

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/os.h"
 #include "net/spool_inner.h"
 
 enum { NAME_MAX_BYTES = SPOOL_ID_MAX + 16, PIECES = 3 };
@@ -58,7 +59,7 @@ static void put_write(const struct spool *s, struct op *o)
     o->fd = openat(s->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     o->failed = o->fd < 0 ? -errno : write_pieces(o->fd, o);
     if (o->failed == 0) /* only a hint: the sync that follows has less to wait for */
-        (void)sync_file_range(o->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+        os_write_back(o->fd);
 }
 
 static void put_sync(struct op *o)

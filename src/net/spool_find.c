@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/os.h"
 #include "net/spool_inner.h"
 
 static int make_parents(const char *path, struct err *e)
@@ -92,7 +93,7 @@ static int findings_add(struct findings *f, const char *id, const struct stat *s
         f->cap = cap;
     }
     f->v[f->n].bytes = (uint64_t)st->st_size;
-    f->v[f->n].at = st->st_mtim;
+    f->v[f->n].at = os_mtime(st);
     memcpy(f->v[f->n++].id, id, SPOOL_ID_MAX + 1);
     return 0;
 }

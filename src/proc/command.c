@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/os.h"
 #include "proc/crew.h"
 #include "proc/job.h"
 #include "proc/pump.h"
@@ -171,7 +172,7 @@ static void on_message(void *user, const struct init_msg *m, const char *bytes, 
 /* A job that does not fit into a message goes as a file in memory. */
 static int job_file(const struct buf *job)
 {
-    cleanup_close int fd = memfd_create("job", MFD_CLOEXEC);
+    cleanup_close int fd = os_memory_file("job");
     int r;
 
     if (fd < 0)

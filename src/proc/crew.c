@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/os.h"
 
 enum {
     IDLE_MAX = 16,      /* more idle workers than that are sent home */
@@ -179,7 +180,7 @@ static int hire(struct crew *c, struct worker **ret, struct err *e)
 
     if (c->n >= WORKERS_MAX)
         return err_set(e, ERR_BUSY, "%d things are under way in this sandbox", WORKERS_MAX);
-    r = fd_socketpair(SOCK_SEQPACKET, sp);
+    r = fd_socketpair(OS_PACKETS, sp);
     if (r < 0)
         return err_sys(e, r, "socket of a worker");
     here = sp[0], there = sp[1];

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/os.h"
 #include "proc/crew.h"
 
 enum {
@@ -329,7 +330,7 @@ static int open_pipe(struct filework *w, struct crew *c, int *ret_theirs)
         return r;
     *ret_theirs = pair[reads];
     w->pipe = pair[!reads];
-    (void)fcntl(w->pipe, F_SETPIPE_SZ, PIPE_SIZE); /* faster; fine without */
+    os_pipe_grow(w->pipe, PIPE_SIZE); /* faster; fine without */
     (void)event_assign(&w->ready, crew_base(c), w->pipe, reads ? EV_READ | EV_PERSIST : EV_WRITE,
                        reads ? on_readable : on_writable, w);
     return fd_nonblock(w->pipe, true);

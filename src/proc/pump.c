@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include "base/os.h"
 #include "base/utf8.h"
 
 /* Sockets and pipes alike: SIGPIPE is ignored in the daemon, so a vanished reader is an errno. */
@@ -145,10 +146,9 @@ static void capture_take(struct capture *c, const char *p, size_t n)
     c->keep->p[c->keep->n] = '\0';
 }
 
-/* Without copying: the pages of the pipe are dropped where they are. */
 static ssize_t discard(int fd, const struct pump_scratch *s)
 {
-    return splice(fd, NULL, s->null, NULL, PUMP_DISCARD, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+    return os_discard(fd, s->null, PUMP_DISCARD);
 }
 
 bool capture_read(struct capture *c, struct pump_scratch *s)

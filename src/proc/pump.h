@@ -19,7 +19,7 @@
 enum {
     PUMP_SCRATCH = 64 * 1024, /* read at once */
     PUMP_TURN = 512 * 1024,   /* read before others get their turn */
-    PUMP_DISCARD = 1 << 20,   /* spliced away at once */
+    PUMP_DISCARD = 1 << 20,   /* thrown away at once */
 };
 
 struct feed {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The only threads of the daemon. Two lists under one lock: what is to be done and what has been
- * done; an eventfd wakes the loop for the second. Workers never touch the loop or the app.
+ * done; a descriptor wakes the loop for the second. Workers never touch the loop or the app.
  */
 #include "store/worker.h"
 
@@ -10,7 +10,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/eventfd.h>
+
+#include "base/os.h"
 
 struct work_list {
     struct work *first, **last;
@@ -21,7 +22,7 @@ struct work_pool {
     pthread_cond_t more;
     struct work_list todo, finished;
     bool closing;
-    int wake; /* owned: eventfd */
+    int wake, wakes; /* owned: what the loop waits for, and what is written; may be one */
     struct event *woken;
     pthread_t threads[WORK_THREADS];
     size_t threads_n;
@@ -55,7 +56,6 @@ static struct work *list_take(struct work_list *l)
 static void *worker(void *user)
 {
     struct work_pool *p = user;
-    const uint64_t one = 1;
 
     (void)pthread_mutex_lock(&p->lock);
     for (;;) {
@@ -71,9 +71,7 @@ static void *worker(void *user)
         w->run(w);
         (void)pthread_mutex_lock(&p->lock);
         list_add(&p->finished, w);
-        if (write(p->wake, &one, sizeof one) < 0) {
-            /* The counter is full, so the loop has been woken already. */
-        }
+        os_wake(p->wakes);
     }
     (void)pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -95,12 +93,8 @@ static void deliver(struct work_pool *p)
 
 static void on_woken(evutil_socket_t fd, short what, void *user)
 {
-    uint64_t count;
-
     (void)what;
-    if (read(fd, &count, sizeof count) < 0) {
-        /* Somebody else's wake-up: nothing is lost, the list is looked at anyway. */
-    }
+    os_wake_take(fd);
     deliver(user);
 }
 
@@ -114,9 +108,8 @@ void work_submit(struct work_pool *p, struct work *w)
 
 static int pool_start(struct work_pool *p, struct event_base *base, struct err *e)
 {
-    p->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (p->wake < 0)
-        return err_sys(e, -errno, "eventfd");
+    if (os_wake_open(&p->wake, &p->wakes) < 0)
+        return err_sys(e, -errno, "a way to wake the loop");
     p->woken = event_new(base, p->wake, EV_READ | EV_PERSIST, on_woken, p);
     if (!p->woken || event_add(p->woken, NULL) < 0)
         return err_set(e, ERR_HOST, "no memory for an event");
@@ -139,7 +132,7 @@ int work_pool_open(struct event_base *base, struct work_pool **ret, struct err *
     (void)pthread_cond_init(&p->more, NULL);
     list_init(&p->todo);
     list_init(&p->finished);
-    p->wake = -1;
+    p->wake = p->wakes = -1;
     if (pool_start(p, base, e) < 0) {
         work_pool_close(p);
         return -1;
@@ -170,6 +163,8 @@ void work_pool_close(struct work_pool *p)
     } while (w || p->finished.first);
     if (p->woken)
         event_free(p->woken);
+    if (p->wakes != p->wake)
+        closep(&p->wakes);
     closep(&p->wake);
     (void)pthread_cond_destroy(&p->more);
     (void)pthread_mutex_destroy(&p->lock);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/os.h"
+
+enum { TUBE_SIZE = 1 << 20 }; /* what the kernel may refuse */
+
+int os_accept(int listener)
+{
+    return accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+int os_socket(int family, int type, int protocol)
+{
+    return socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+}
+
+int os_memory_file(const char *name)
+{
+    return memfd_create(name, MFD_CLOEXEC);
+}
+
+int os_wake_open(int *ret_read, int *ret_write)
+{
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    if (fd < 0)
+        return -1;
+    *ret_read = *ret_write = fd;
+    return 0;
+}
+
+void os_wake(int write_fd)
+{
+    const uint64_t one = 1;
+
+    /* A counter that is full has woken the loop already. */
+    (void)!write(write_fd, &one, sizeof one);
+}
+
+void os_wake_take(int read_fd)
+{
+    uint64_t count;
+
+    (void)!read(read_fd, &count, sizeof count);
+}
+
+int os_close_from(int first)
+{
+    return close_range((unsigned)first, ~0u, 0);
+}
+
+void os_pipe_grow(int fd, int size)
+{
+    (void)fcntl(fd, F_SETPIPE_SZ, size);
+}
+
+ssize_t os_sendfile(int to, int from, off_t *at, size_t n)
+{
+    return sendfile(to, from, at, n);
+}
+
+int os_tube(int ret[2])
+{
+    int r = fd_pipe(ret);
+
+    if (r == 0)
+        os_pipe_grow(ret[1], TUBE_SIZE);
+    return r;
+}
+
+/* Without copying. */
+ssize_t os_move(int from, int to, size_t most)
+{
+    return splice(from, NULL, to, NULL, most, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+}
+
+/* Likewise: the pages of the pipe are dropped where they are. */
+ssize_t os_discard(int fd, int null, size_t most)
+{
+    return splice(fd, NULL, null, NULL, most, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+}
+
+void os_patience(int socket, int ms)
+{
+    (void)setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+}
+
+struct timespec os_mtime(const struct stat *st)
+{
+    return st->st_mtim;
+}
+
+void os_write_back(int fd)
+{
+    (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
+size_t os_processors(void)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    return sched_getaffinity(0, sizeof set, &set) < 0 ? 1 : (size_t)CPU_COUNT(&set);
+}
+
+void os_wipe(void *p, size_t n)
+{
+    explicit_bzero(p, n);
+}
+
+ssize_t os_program(char *out, size_t n)
+{
+    return readlink("/proc/self/exe", out, n);
+}
+
+int os_become(uid_t uid, gid_t gid)
+{
+    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+        return -1;
+    return 0;
+}
+
+int os_give_up(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {0};
+
+    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    return syscall(SYS_capset, &head, none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+               ? -errno
+               : 0;
+}
