@@ -297,6 +297,7 @@ function runProgram(work) {
     };
     const bytes = fs.readFileSync(work.program);
     fs.unlinkSync(work.program);
+    v8.setFlagsFromString('--wasm-lazy-validation'); // of each function before its first call, of most never
     try {
         const compiled = new WebAssembly.Module(bytes);
         const instance = new WebAssembly.Instance(compiled, importsFor(compiled, wasi));
