@@ -5,6 +5,7 @@
  * Headers that every system has come first, because they may name what is forbidden below.
  */
 #pragma once
+#pragma GCC system_header /* what it does to macros is no reason for a warning */
 
 #include <arpa/inet.h>
 #include <ctype.h>
