@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/os.h"
 
 enum {
     READ_INLINE = 64 * 1024, /* larger files are read beside the loop */
@@ -114,19 +115,19 @@ static bool is_ours(const struct collect *k, const char *path)
 
 static struct file_stamp stamp_of(const struct stat *st)
 {
+    const struct timespec written = os_mtime(st), changed = os_ctime(st);
     struct timespec now = {0};
     int64_t age_ms;
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    age_ms =
-        (now.tv_sec - st->st_ctim.tv_sec) * 1000 + (now.tv_nsec - st->st_ctim.tv_nsec) / 1000000;
+    age_ms = (now.tv_sec - changed.tv_sec) * 1000 + (now.tv_nsec - changed.tv_nsec) / 1000000;
     return (struct file_stamp){
         .inode = st->st_ino,
         .size = (uint64_t)st->st_size,
-        .mtime_s = st->st_mtim.tv_sec,
-        .mtime_ns = st->st_mtim.tv_nsec,
-        .ctime_s = st->st_ctim.tv_sec,
-        .ctime_ns = st->st_ctim.tv_nsec,
+        .mtime_s = written.tv_sec,
+        .mtime_ns = written.tv_nsec,
+        .ctime_s = changed.tv_sec,
+        .ctime_ns = changed.tv_nsec,
         .settled = age_ms > SETTLE_MS,
     };
 }

@@ -11,6 +11,7 @@
 #include "app/fsession_inner.h"
 #include "app/kept_calls.h"
 #include "base/fd.h"
+#include "base/os.h"
 #include "base/random.h"
 #include "call/dispatch.h"
 #include "call/sip.h"
@@ -88,7 +89,7 @@ static int files_join(struct turn *t, struct err *e)
 
     if (r->files_n == 0)
         return 0;
-    t->files_fd = memfd_create("files", MFD_CLOEXEC);
+    t->files_fd = os_memory_file("files");
     if (t->files_fd < 0)
         return err_sys(e, -errno, "options.files");
     for (size_t i = 0; i < r->files_n; i++) {

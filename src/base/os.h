@@ -56,6 +56,7 @@ must_check ssize_t os_discard(int fd, int null, size_t most);
 void os_patience(int socket, int ms);
 /* When the content last changed. */
 struct timespec os_mtime(const struct stat *st);
+struct timespec os_ctime(const struct stat *st); /* or anything about it */
 /* What was written to a file may go to its disk, without waiting for it. */
 void os_write_back(int fd);
 /* That we may use; at least 1. */

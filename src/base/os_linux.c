@@ -106,6 +106,11 @@ struct timespec os_mtime(const struct stat *st)
     return st->st_mtim;
 }
 
+struct timespec os_ctime(const struct stat *st)
+{
+    return st->st_ctim;
+}
+
 void os_write_back(int fd)
 {
     (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);

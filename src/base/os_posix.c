@@ -142,6 +142,15 @@ struct timespec os_mtime(const struct stat *st)
 #endif
 }
 
+struct timespec os_ctime(const struct stat *st)
+{
+#ifdef __APPLE__
+    return st->st_ctimespec;
+#else
+    return (struct timespec){.tv_sec = st->st_ctime};
+#endif
+}
+
 void os_write_back(int fd)
 {
     (void)fd; /* only a hint */

@@ -14,11 +14,10 @@ const char *change_operation(enum change_type t)
 }
 
 /* Equal paths in the order they came: the last one is the one that was written last. */
-static int by_path(const void *x, const void *y, void *user)
+static int by_path(const void *x, const void *y)
 {
-    const struct call_file *files = user;
-    const size_t *a = x, *b = y;
-    int r = strcmp(files[*a].path, files[*b].path);
+    const struct call_file *const *a = x, *const *b = y;
+    int r = strcmp((*a)->path, (*b)->path);
 
     return r ? r : (*a > *b) - (*a < *b);
 }
@@ -34,9 +33,9 @@ int changes_init(struct changes *c, const struct call_file *before, size_t n)
         return -1;
     }
     for (size_t i = 0; i < n; i++)
-        c->by_path[i] = i;
+        c->by_path[i] = &before[i];
     if (n > 1)
-        qsort_r(c->by_path, n, sizeof *c->by_path, by_path, (void *)(uintptr_t)before);
+        qsort(c->by_path, n, sizeof *c->by_path, by_path);
     return 0;
 }
 
@@ -60,14 +59,13 @@ ssize_t changes_find(const struct changes *c, const char *path)
     while (low < high) { /* where the first one behind it would be */
         size_t middle = low + (high - low) / 2;
 
-        if (strcmp(c->before[c->by_path[middle]].path, path) <= 0)
+        if (strcmp(c->by_path[middle]->path, path) <= 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return low > 0 && strcmp(c->before[c->by_path[low - 1]].path, path) == 0
-               ? (ssize_t)c->by_path[low - 1]
-               : -1;
+    return low > 0 && strcmp(c->by_path[low - 1]->path, path) == 0 ? c->by_path[low - 1] - c->before
+                                                                   : -1;
 }
 
 ssize_t changes_saw(struct changes *c, const char *path)

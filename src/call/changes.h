@@ -48,11 +48,11 @@ struct change {
 struct changes {
     const struct call_file *before; /* borrowed */
     size_t before_n;
-    size_t *by_path;                 /* owned: their indexes in the order of their paths */
-    bool *seen;                      /* owned: which of them are still there */
-    const struct file_stamp *stamps; /* borrowed: of each of them; NULL: nobody has looked */
-    struct file_stamp *now;          /* owned: of those that are still there */
-    struct change *v;                /* owned */
+    const struct call_file **by_path; /* owned: they in the order of their paths */
+    bool *seen;                       /* owned: which of them are still there */
+    const struct file_stamp *stamps;  /* borrowed: of each of them; NULL: nobody has looked */
+    struct file_stamp *now;           /* owned: of those that are still there */
+    struct change *v;                 /* owned */
     size_t n, cap;
     uint64_t content_left;
     int64_t left_out;
