@@ -13,14 +13,6 @@
 
 #include "base/cleanup.h"
 
-#ifndef __GLIBC__ /* sandbox-init is linked with musl, which is quicker to start and lacks this */
-#include <sys/syscall.h>
-static inline int close_range(unsigned first, unsigned last, int flags)
-{
-    return (int)syscall(SYS_close_range, first, last, flags);
-}
-#endif
-
 enum { FD_PASS_MAX = 16 }; /* descriptors in one message */
 
 /*

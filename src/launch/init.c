@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "core/plan.h"
 #include "launch/foreman.h"
+#include "launch/musl.h"
 #include "launch/put.h"
 #include "launch/scan.h"
 #include "launch/steps.h"

@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "launch/init.h"
+#include "launch/musl.h"
 #include "launch/order.h"
 #include "launch/runner.h"
 #include "launch/steps.h"

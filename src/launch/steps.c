@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "launch/musl.h"
 
 enum {
     DUP_BASE = 64,   /* above every number we assign */

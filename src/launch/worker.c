@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "launch/files.h"
+#include "launch/musl.h"
 #include "launch/runner.h"
 #include "launch/tree.h"
 
