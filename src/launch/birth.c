@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -138,6 +139,6 @@ void birth_end(struct keeper *k, const struct launch_msg *m)
         r = keep_open(m);
     if (r < 0)
         give_up("order of sandbox-init", -r);
-    (void)execve(INIT_PROGRAM, argv, envp);
+    (void)syscall(SYS_execveat, INIT_FD_PROGRAM, "", argv, envp, AT_EMPTY_PATH);
     give_up("execute sandbox-init", errno);
 }

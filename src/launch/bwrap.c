@@ -28,15 +28,6 @@ static int step_user(const struct confine *c)
     return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
-/* Under a number: the mounts of a persistent sandbox hide where it is. */
-static int step_program(const struct confine *c)
-{
-    cleanup_close int fd = open(INIT_PROGRAM, O_RDONLY | O_CLOEXEC);
-
-    (void)c;
-    return fd < 0 || dup2(fd, BWRAP_FD_PROGRAM) < 0 ? -errno : 0;
-}
-
 static const struct confine_step steps[] = {
     {"descriptors",         step_descriptors},
     {"sandbox-init",        step_program    },
@@ -122,7 +113,7 @@ static const char *const always[] = {
 };
 
 static const char *const program[] = {"--", "/proc/self/fd/11", NULL};
-_Static_assert(BWRAP_FD_PROGRAM == 11, "the number in its name");
+_Static_assert(INIT_FD_PROGRAM == 11, "the number in its name");
 
 __attribute__((noreturn)) static void exec_bwrap(const struct launch_msg *m)
 {
@@ -175,6 +166,7 @@ __attribute__((noreturn)) static void bwrap_become(struct keeper *k, const struc
         .dependencies = keeper_dependencies(m, fds, fds_n),
         .host_net = -1,
         .said = k->said[1],
+        .program = true,
     };
     int r;
 

@@ -22,6 +22,6 @@
 #define BWRAP_PATH "/usr/bin/bwrap"
 
 /* What bwrap finds open besides the usual descriptors and the order (order.h). */
-enum { BWRAP_FD_PROGRAM = INIT_FD_ORDER + 1, BWRAP_FD_FILTERS };
+enum { BWRAP_FD_FILTERS = INIT_FD_PROGRAM + 1 };
 
 extern const struct keeper_kind keeper_bwrap;

@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "launch/dirs.h"
+#include "launch/order.h"
 #include "launch/overlay.h"
 #include "launch/root.h"
 #include "launch/seccomp.h"
@@ -142,6 +143,7 @@ static int step_filter(const struct confine *c)
 static const struct confine_step steps[] = {
     {"host network",        step_host_network     },
     {"descriptors",         step_descriptors      },
+    {"sandbox-init",        step_program          },
     {"session",             step_session          },
     {"private mounts",      confine_mounts        },
     {"host name",           step_name             },

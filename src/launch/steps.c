@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "launch/musl.h"
+#include "launch/order.h"
 
 enum {
     DUP_BASE = 64,   /* above every number we assign */
@@ -48,6 +49,20 @@ int step_descriptors(const struct confine *c)
         else if (mounts[i] < 0 || dup3(mounts[i], INIT_FD_END + i, O_CLOEXEC) < 0)
             return -errno;
     return close_range(INIT_FD_LAST, ~0u, 0) < 0 ? -errno : 0;
+}
+
+int step_program(const struct confine *c)
+{
+    cleanup_close int fd = -1;
+
+    if (!c->program)
+        return 0;
+    fd = open(INIT_PROGRAM, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (fd == INIT_FD_PROGRAM)
+        return fcntl(take_fd(&fd), F_SETFD, 0) < 0 ? -errno : 0;
+    return dup2(fd, INIT_FD_PROGRAM) < 0 ? -errno : 0;
 }
 
 int step_session(const struct confine *c)

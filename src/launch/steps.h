@@ -38,6 +38,7 @@ struct confine {
     const struct sock_fprog *filter;
     int said;         /* to become standard error of whoever is executed next, or -1 */
     const char *room; /* directory of a plain sandbox */
+    bool program;     /* pid 1 becomes sandbox-init (order.h) */
 };
 
 struct confine_step {

@@ -353,7 +353,8 @@ static void on_frame(void *user, char kind, const char *p, size_t n)
             r->events.progress(r->events.user, p, n);
         break;
     case FRAME_ITEM:
-        if (r->events.item && r->state == RUN_RUNNING)
+        /* Also when its end was heard of before its last words were read. */
+        if (r->events.item && (r->state == RUN_RUNNING || r->state == RUN_DRAINING))
             r->events.item(r->events.user, p, n);
         break;
     default:

@@ -190,3 +190,12 @@ def test_a_prepared_sandbox_is_locked_before_there_is_a_job(one_place):
         assert {int(s[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}, s
         assert len(set(s["Uid"].split())) == 1 and s["Uid"].split()[0] != "0" and not s["Groups"].strip(), s
         assert len(s["NSpid"].split()) >= 3, s
+
+
+@pytest.mark.parametrize("workdir", ["/opt/x", "/opt/sandbox-executor/bin", "/workspace/sub"])
+def test_directories_of_its_own_hide_nothing_that_is_needed(one_place, workdir):
+    """Pid 1 becomes a program that lives below /opt."""
+    body = {"language": "python", "code": "import os\ndef f(): return os.getcwd()", "options": {"workdir": workdir}}
+    for _ in range(2):
+        result = one_place.request("POST", "/v1/functions/call", json=body).json()
+        assert result.get("result") == workdir, result

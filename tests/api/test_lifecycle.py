@@ -139,6 +139,7 @@ def test_nothing_survives_a_killed_daemon(make_daemon):
     daemon.check_nothing_left()
 
 
+@pytest.mark.alone  # any daemon that starts would do it
 def test_control_groups_are_swept_by_the_next_start(make_daemon):
     """When all of them are killed nobody is left to clean up; the successor does it."""
     harness.need(harness.ROOT, "control groups need privilege here")
