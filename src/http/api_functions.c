@@ -18,8 +18,6 @@
 #include "http/reply.h"
 #include "http/sse.h"
 
-enum { INDEX_MAX = 24 }; /* digits of an item's number */
-
 /* One request being answered. */
 struct asked {
     struct http_call *http;
@@ -86,11 +84,9 @@ static void on_event(void *user, const char *event, const char *json, size_t n)
 static bool on_item(void *user, size_t index, const char *json, size_t n)
 {
     struct asked *a = user;
-    char id[INDEX_MAX];
 
     begin(a);
-    (void)snprintf(id, sizeof id, "%zu", index);
-    return sse_send(&a->sse, "item", id, json, n);
+    return sse_send_item(&a->sse, index, json, n);
 }
 
 static void on_drained(void *user)

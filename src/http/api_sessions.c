@@ -5,7 +5,6 @@
  * A call that accepts text/event-stream is answered with events: `item` for each item of a
  * generator, `result` at the end. A slow reader slows the generator; one that leaves ends it.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -15,7 +14,7 @@
 #include "http/reply.h"
 #include "http/sse.h"
 
-enum { ONE_MAX = 4096, INDEX_MAX = 24 }; /* a session as JSON; digits of an item's number */
+enum { ONE_MAX = 4096 }; /* a session as JSON */
 
 static void reply_busy(struct http_call *c, const struct err *e)
 {
@@ -135,11 +134,9 @@ static void stream_begin(struct streaming *s)
 static bool stream_item(void *user, size_t index, const char *json, size_t n)
 {
     struct streaming *s = user;
-    char id[INDEX_MAX];
 
     stream_begin(s);
-    (void)snprintf(id, sizeof id, "%zu", index);
-    return sse_send(&s->sse, "item", id, json, n);
+    return sse_send_item(&s->sse, index, json, n);
 }
 
 /* Of changes that go back to their mounts. */

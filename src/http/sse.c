@@ -2,12 +2,16 @@
 #include "http/sse.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 
-enum { SSE_EVENT_MAX = 64 * 1024 * 1024 }; /* one event with its framing */
+enum {
+    SSE_EVENT_MAX = 64 * 1024 * 1024, /* one event with its framing */
+    INDEX_MAX = 24,                   /* digits of an item's number */
+};
 
 void sse_begin(struct sse *s, struct http_call *c)
 {
@@ -59,6 +63,14 @@ bool sse_send(struct sse *s, const char *event, const char *id, const char *json
     }
     buf_done(&b);
     return !s->full;
+}
+
+bool sse_send_item(struct sse *s, size_t index, const char *json, size_t n)
+{
+    char id[INDEX_MAX];
+
+    (void)snprintf(id, sizeof id, "%zu", index);
+    return sse_send(s, "item", id, json, n);
 }
 
 bool sse_offer(struct sse *s, const char *event, const char *id, const char *json, size_t n)

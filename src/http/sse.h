@@ -31,6 +31,8 @@ void sse_begin(struct sse *s, struct http_call *c);
  * callback.
  */
 bool sse_send(struct sse *s, const char *event, const char *id, const char *json, size_t n);
+/* The same for one item of a generator; its number is the id. */
+bool sse_send_item(struct sse *s, size_t index, const char *json, size_t n);
 /* The same for producers that cannot wait: false, and counted, when the event was dropped. */
 bool sse_offer(struct sse *s, const char *event, const char *id, const char *json, size_t n);
 /* From the call's drain callback: the queue has room again. */

@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -73,26 +71,6 @@ pid_t birth_clone(struct keeper *k, const struct launch_msg *m, const int *fds, 
     init_first(k->host, &k->cpus, k->gate);
 }
 
-__attribute__((noreturn)) static void give_up(const char *what, int error)
-{
-    char bytes[sizeof(struct init_msg) + 128];
-    struct init_msg m = {.verb = INIT_FAILED, .arg = error};
-
-    m.name_n = (uint32_t)snprintf(bytes + sizeof m, sizeof bytes - sizeof m, "%s: %s", what,
-                                  strerror(error));
-    memcpy(bytes, &m, sizeof m);
-    (void)!fd_send(INIT_FD_CTL, bytes, sizeof m + m.name_n, NULL, 0);
-    _exit(1);
-}
-
-/* Under a number that the next program knows, and open for it. */
-static int place(int fd, int number)
-{
-    if (fd != number)
-        return dup2(fd, number) < 0 ? -errno : 0;
-    return fcntl(fd, F_SETFD, 0) < 0 ? -errno : 0;
-}
-
 /* Something to read for the program that we become. */
 static int order_put(const struct init_order *o)
 {
@@ -102,7 +80,7 @@ static int order_put(const struct init_order *o)
         return -errno;
     r = fd_write_all(p[1], o, sizeof *o);
     (void)close(p[1]);
-    return r ? r : place(p[0], INIT_FD_ORDER);
+    return r ? r : steps_place(&p[0], INIT_FD_ORDER);
 }
 
 static int keep_open(const struct launch_msg *m)
@@ -123,7 +101,7 @@ void birth_end(struct keeper *k, const struct launch_msg *m)
     int gate[2], r;
 
     if (pipe2(gate, O_CLOEXEC) < 0)
-        give_up("gate", errno);
+        steps_fail(INIT_FD_CTL, "gate", -errno);
     o.first = init_fork(k->host);
     if (o.first == 0) {
         (void)close(gate[1]); /* else it would never see that pid 1 is gone */
@@ -131,14 +109,14 @@ void birth_end(struct keeper *k, const struct launch_msg *m)
         longjmp(k->back, 1);
     }
     if (o.first < 0)
-        give_up("start a process", errno);
-    r = place(gate[1], INIT_FD_GATE);
+        steps_fail(INIT_FD_CTL, "start a process", -errno);
+    r = steps_place(&gate[1], INIT_FD_GATE);
     if (r == 0)
         r = order_put(&o);
     if (r == 0)
         r = keep_open(m);
     if (r < 0)
-        give_up("order of sandbox-init", -r);
+        steps_fail(INIT_FD_CTL, "order of sandbox-init", r);
     (void)syscall(SYS_execveat, INIT_FD_PROGRAM, "", argv, envp, AT_EMPTY_PATH);
-    give_up("execute sandbox-init", errno);
+    steps_fail(INIT_FD_CTL, "execute sandbox-init", -errno);
 }

@@ -50,9 +50,7 @@ static int put_bytes(int number, const void *p, size_t n)
         return r;
     if (lseek(fd, 0, SEEK_SET) < 0)
         return -errno;
-    if (fd == number)
-        return fcntl(take_fd(&fd), F_SETFD, 0) < 0 ? -errno : 0;
-    return dup2(fd, number) < 0 ? -errno : 0;
+    return steps_place(&fd, number);
 }
 
 static int put_filter(int number, const struct sock_fprog *p)

@@ -27,7 +27,7 @@
 #include "launch/watch.h"
 #include "launch/wire.h"
 
-enum { RELAY_BACKLOG = 64, FAILURE_MAX = 128 };
+enum { RELAY_BACKLOG = 64 };
 
 /* As wait() would tell it (musl has no macro for this). */
 static int exit_status(int code)
@@ -52,12 +52,7 @@ static void tell(const struct state *s, const struct init_msg *m)
 
 static void tell_failure(const struct state *s, const char *what, int error)
 {
-    char bytes[sizeof(struct init_msg) + FAILURE_MAX];
-    struct init_msg m = {.verb = INIT_FAILED, .arg = error};
-
-    m.name_n = (uint32_t)snprintf(bytes + sizeof m, FAILURE_MAX, "%s: %s", what, strerror(error));
-    memcpy(bytes, &m, sizeof m);
-    if (fd_send(s->ctl, bytes, sizeof m + m.name_n, NULL, 0) < 0)
+    if (steps_tell(s->ctl, what, -error) < 0)
         _exit(0);
 }
 

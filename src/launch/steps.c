@@ -20,6 +20,7 @@ enum {
     STACK_MAX = 8 << 20,
     LOCKED_MAX = 64 << 10,
     SIGNALS_MAX = 4096,
+    FAILURE_MAX = 128,
 };
 
 /* Numbers first, because later steps open and close things. Two moves: a source may sit on
@@ -51,6 +52,13 @@ int step_descriptors(const struct confine *c)
     return close_range(INIT_FD_LAST, ~0u, 0) < 0 ? -errno : 0;
 }
 
+int steps_place(int *fd, int number)
+{
+    if (*fd == number)
+        return fcntl(take_fd(fd), F_SETFD, 0) < 0 ? -errno : 0;
+    return dup2(*fd, number) < 0 ? -errno : 0;
+}
+
 int step_program(const struct confine *c)
 {
     cleanup_close int fd = -1;
@@ -60,9 +68,7 @@ int step_program(const struct confine *c)
     fd = open(INIT_PROGRAM, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    if (fd == INIT_FD_PROGRAM)
-        return fcntl(take_fd(&fd), F_SETFD, 0) < 0 ? -errno : 0;
-    return dup2(fd, INIT_FD_PROGRAM) < 0 ? -errno : 0;
+    return steps_place(&fd, INIT_FD_PROGRAM);
 }
 
 int step_session(const struct confine *c)
@@ -130,15 +136,19 @@ int step_no_new_privileges(const struct confine *c)
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
-__attribute__((noreturn)) static void report(const char *step, int r, int ctl)
+int steps_tell(int ctl, const char *what, int r)
 {
-    char bytes[sizeof(struct init_msg) + 128];
+    char bytes[sizeof(struct init_msg) + FAILURE_MAX];
     struct init_msg m = {.verb = INIT_FAILED, .arg = -r};
 
-    m.name_n =
-        (uint32_t)snprintf(bytes + sizeof m, sizeof bytes - sizeof m, "%s: %s", step, strerror(-r));
+    m.name_n = (uint32_t)snprintf(bytes + sizeof m, FAILURE_MAX, "%s: %s", what, strerror(-r));
     memcpy(bytes, &m, sizeof m);
-    (void)!fd_send(ctl, bytes, sizeof m + m.name_n, NULL, 0);
+    return fd_send(ctl, bytes, sizeof m + m.name_n, NULL, 0);
+}
+
+void steps_fail(int ctl, const char *what, int r)
+{
+    (void)!steps_tell(ctl, what, r);
     _exit(1);
 }
 
@@ -149,11 +159,11 @@ void steps_run(const struct confine_step *steps, size_t n, size_t moved, const s
     int ctl = moved < n ? fcntl(c->fds[0], F_DUPFD_CLOEXEC, DUP_BASE) : c->fds[0];
 
     if (ctl < 0)
-        report("control socket", -errno, c->fds[0]);
+        steps_fail(c->fds[0], "control socket", -errno);
     for (size_t i = 0; i < n; i++) {
         int r = steps[i].run(c);
 
         if (r < 0)
-            report(steps[i].name, r, i > moved ? INIT_FD_CTL : ctl);
+            steps_fail(i > moved ? INIT_FD_CTL : ctl, steps[i].name, r);
     }
 }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/cleanup.h"
 #include "launch/wire.h"
 
 /* Where the daemon's five descriptors end up in pid 1; everything else is closed. */
@@ -49,6 +50,14 @@ struct confine_step {
 /* Reports and exits on failure. `moved` is the index of the step that moves the descriptors: until
  * it has run, the control socket is where it was. */
 void steps_run(const struct confine_step *steps, size_t n, size_t moved, const struct confine *c);
+
+/* Tells through the control socket what failed; r is -errno. steps_fail() ends the process, too. */
+must_check int steps_tell(int ctl, const char *what, int r);
+__attribute__((noreturn)) void steps_fail(int ctl, const char *what, int r);
+
+/* Puts a descriptor under a number that the next program knows, open for it. Taken if it is there
+ * already, else the caller's still. */
+must_check int steps_place(int *fd, int number);
 
 /* ---- the steps ---- */
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Files in function sessions: what a call brings, what it changes, mounts that live as long as the session."""
 import os
-import tempfile
 
 import pytest
 from test_functions_call import host_dir
-from test_rootless import NOBODY, programs  # noqa: F401 (a fixture)
+from test_functions_files import mounts  # noqa: F401 (a fixture)
+from test_rootless import programs  # noqa: F401 (a fixture)
 from test_sessions import Session as Plain
 
 PY, JS, RB, PHP = "python", "javascript", "ruby", "php"
@@ -56,20 +56,6 @@ void drop(const char *path) { remove(path); }
 """,
 }
 EMPTY = {"created": [], "modified": [], "deleted": [], "denied": []}
-
-
-@pytest.fixture(scope="module", params=["root", "rootless"])
-def mounts(request, make_daemon_module):
-    root = tempfile.mkdtemp(prefix="sbx-mounts-")
-    os.chmod(root, 0o777)
-    if request.param == "root":
-        instance = make_daemon_module(MOUNT_ROOTS=root)
-    else:
-        place = request.getfixturevalue("programs")
-        instance = make_daemon_module(binary=place / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="basic",
-                                      MOUNT_ROOTS=root)
-    instance.root = root
-    return instance
 
 
 class Session(Plain):
