@@ -174,7 +174,7 @@ class Traffic:
                 with self.lock:
                     self.busy += outcome == BUSY
                     self.answered[kind.__name__] += outcome != BUSY
-                    self.times.append((began, time.monotonic() - began, kind.__name__))
+                    self.times.append((began, time.monotonic() - began, outcome or kind.__name__))
             except Wrong as wrong:
                 with self.lock:
                     self.wrong.append(f"{kind.__name__}: {str(wrong)[:500]}")
