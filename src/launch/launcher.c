@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -287,29 +288,43 @@ static void on_daemon(struct launcher *l)
         verb_kill(l, &m);
 }
 
+/* A keeper's socket closes before the keeper is dead: whoever looked for the dead only when
+ * something else had happened would keep the last of them for ever. */
+static void reap(const struct launcher *l)
+{
+    struct signalfd_siginfo si;
+    pid_t pid;
+
+    (void)!read(l->children, &si, sizeof si);
+    do /* keepers, zygotes, orphans */
+        pid = waitpid(-1, NULL, WNOHANG);
+    while (pid > 0 || (pid < 0 && errno == EINTR));
+}
+
 static void loop(struct launcher *l)
 {
     static const short in = POLLIN;
 
     for (;;) {
         bool graves = slots_bury(&l->slots); /* whoever closed a slot did so further down */
-        struct pollfd p[SLOTS_MAX + 1];
+        struct pollfd p[SLOTS_MAX + 2], *keepers = p + 2;
         size_t n = l->slots.n;
 
         p[0] = (struct pollfd){.fd = l->daemon, .events = in};
+        p[1] = (struct pollfd){.fd = l->children, .events = in};
         for (size_t i = 0; i < n; i++)
-            p[i + 1] = (struct pollfd){.fd = l->slots.slot[i].open ? l->slots.slot[i].keeper : -1,
-                                       .events = in};
-        if (poll(p, n + 1, graves ? GRAVE_MS : -1) < 0) {
+            keepers[i] = (struct pollfd){
+                .fd = l->slots.slot[i].open ? l->slots.slot[i].keeper : -1, .events = in};
+        if (poll(p, n + 2, graves ? GRAVE_MS : -1) < 0) {
             if (!passes(-errno))
                 exit(EXIT_FAILURE);
             pause_a_little();
             continue;
         }
-        while (waitpid(-1, NULL, WNOHANG) > 0) /* keepers, zygotes, orphans */
-            ;
+        if (p[1].revents)
+            reap(l);
         for (size_t i = 0; i < n; i++)
-            if (p[i + 1].revents && l->slots.slot[i].open)
+            if (keepers[i].revents && l->slots.slot[i].open)
                 on_keeper(l, &l->slots.slot[i]);
         if (p[0].revents)
             on_daemon(l);
@@ -343,8 +358,22 @@ static int prepare_plain(struct launcher *l, struct err *e)
     return 0;
 }
 
+static int hear_of_children(struct launcher *l, struct err *e)
+{
+    sigset_t mask;
+
+    (void)sigemptyset(&mask);
+    (void)sigaddset(&mask, SIGCHLD);
+    l->children = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (l->children < 0 || sigprocmask(SIG_SETMASK, &mask, NULL) < 0)
+        return err_sys(e, -errno, "hear of children");
+    return 0;
+}
+
 static int prepare(struct launcher *l, struct err *e)
 {
+    if (hear_of_children(l, e) < 0)
+        return -1;
     if (!l->slots.kind->rooted)
         return prepare_plain(l, e);
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)

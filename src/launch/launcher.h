@@ -15,6 +15,7 @@ struct pending {
 
 struct launcher {
     int daemon;        /* owned */
+    int children;      /* owned: readable when one of ours has died */
     int programs;      /* owned: directory of ours on the host; -1 once the template is built */
     struct kept kept;  /* workspaces */
     struct kept shelf; /* dependencies: only ever read */

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "launch/keeper.h"
 #include "launch/prestart.h"
+#include "launch/sys.h"
 #include "launch/tree.h"
 
 enum { PURGES_MAX = 100, PURGE_MS = 2 };
@@ -101,8 +102,11 @@ static int start_keeper(struct slots *all, struct slot *s, struct err *e)
         pid = fork();
         if (pid < 0)
             return err_sys(e, -errno, "fork a keeper");
-        if (pid == 0)
+        if (pid == 0) {
+            if (sys_unblock_signals() < 0)
+                _exit(1);
             keeper_run(&k);
+        }
         s->pid = pid;
     }
     s->keeper = take_fd(&here);

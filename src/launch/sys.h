@@ -6,6 +6,7 @@
 #include <linux/mount.h>
 #include <linux/sched.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -48,6 +49,16 @@ static inline int sys_mount_setattr(int dirfd, const char *path, unsigned flags,
 static inline int sys_pidfd_kill(int pidfd)
 {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, 9 /* SIGKILL */, NULL, 0);
+}
+
+/* The launcher hears of its children by a descriptor, for which it blocks a signal that those it
+ * starts need. */
+static inline int sys_unblock_signals(void)
+{
+    sigset_t none;
+
+    (void)sigemptyset(&none);
+    return sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 /* glibc's wrappers of these tell all threads; there is one, and it may be vforked. */

@@ -143,7 +143,8 @@ __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enu
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGINT, SIG_DFL);
-    if (setns(z->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0 || dup2(there, ZYGOTE_FD) < 0)
+    if (sys_unblock_signals() < 0 || setns(z->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0 ||
+        dup2(there, ZYGOTE_FD) < 0)
         _exit(126);
     program = dup3(program, ZYGOTE_FD + 1, O_CLOEXEC);
     if (companion >= 0 && dup2(companion, past++) < 0)

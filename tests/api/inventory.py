@@ -62,10 +62,16 @@ def grown(before, after, slack=None):
     return {k: (before[k], after[k]) for k in before if after[k] > before[k] + slack.get(k, 0)}
 
 
+def names(daemon):
+    """Who is there: what else grew is theirs."""
+    return sorted((int((harness.stat_fields(p) or "?0")[1]), p, (harness.stat_fields(p) or "?")[0],
+                   harness.read_proc(p, "comm").decode().strip()) for p in daemon.tree())
+
+
 def check_nothing_grew(daemon, before):
     """Graves are dug after the answer, so it may take a moment."""
     harness.wait_until(lambda: not grown(before, inventory(daemon)),
-                       lambda: f"back to what it was: {grown(before, inventory(daemon))}", interval=0.05)
+                       lambda: f"back to what it was: {grown(before, inventory(daemon))}; {names(daemon)}", interval=0.05)
 
 
 def settle(daemon):

@@ -63,6 +63,17 @@ def points(counts, roles):
                     yield role, call, nth, OTHERS[call]
 
 
+def born_of_zygote(daemon):
+    """Inits of sandboxes whose keeper a zygote has forked; the scenario may have one of its own."""
+    def name(pid):
+        return harness.read_proc(pid, "comm").strip()
+
+    def parent(pid):
+        return int((harness.stat_fields(pid) or (0, 0))[1])
+    return [p for p in daemon.tree() if name(p) == b"sandbox-init"
+            and name(parent(parent(p))).startswith(b"sandbox-zygote")]
+
+
 class Sweep:
     """One scenario, point by point."""
 
@@ -77,8 +88,7 @@ class Sweep:
         faulty = self.make_faulty(**{**QUIET, **self.settings})
         self.scenario.warm(faulty.daemon)
         if harness.JAIL == "native":  # one Python sandbox is prepared to see whether that works, however slowly
-            harness.wait_until(lambda: [p for p in faulty.daemon.tree()
-                                        if harness.read_proc(p, "comm").strip() == b"sandbox-init"], "it is there")
+            harness.wait_until(lambda: born_of_zygote(faulty.daemon), "it is there")
         self.stock = inventory.settle(faulty.daemon)
         return faulty
 

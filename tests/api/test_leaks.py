@@ -2,11 +2,13 @@
 """A thousand runs later everything is as it was."""
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
 import pytest
 
+import faults
 import harness
 from inventory import check_nothing_grew, settle, zombies
 
@@ -49,6 +51,18 @@ def mixed_runs(connection, count):
         else:
             language, code, status = RUNS[i % len(RUNS)]
             assert connection.execute(code, language)["status"] == status
+
+
+def test_an_idle_daemon_keeps_no_dead(make_daemon):
+    """A keeper's socket closes before it is dead. Nothing happens afterwards that would make anybody look again."""
+    daemon = make_daemon(POOL_MEMORY=0, POOL_PYTHON=0, POOL_NODE=0, NODE_ZYGOTE="false", LOG_LEVEL="info")
+    assert daemon.printed("echo one") == "one\n"
+    for _ in range(10):
+        for pid in faults.keepers(daemon):
+            os.kill(pid, signal.SIGKILL)
+            harness.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the dead keeper is reaped")
+        assert daemon.printed("echo next") == "next\n"  # brings others
+    harness.wait_until(lambda: not zombies(daemon), "all the dead are reaped")
 
 
 def test_cancelled_and_refused_requests_leave_nothing(make_daemon):
