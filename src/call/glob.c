@@ -18,6 +18,8 @@ struct matcher {
     unsigned steps, depth;
 };
 
+enum { CHARGE_BYTES = 32 }; /* looked at for one step */
+
 static size_t length_at(struct span s)
 {
     bool ok;
@@ -203,12 +205,19 @@ static bool group_match(struct matcher *m, const struct nested *g, struct span s
     }
 }
 
-static bool is_group(struct span p, struct nested *ret)
+/* Looking for an end may go through all of the pattern, each time. */
+static void charge(struct matcher *m, struct span seen)
+{
+    m->steps += (unsigned)(seen.end - seen.p) / CHARGE_BYTES;
+}
+
+static bool is_group(struct matcher *m, struct span p, struct nested *ret)
 {
     const char *end;
 
     if (p.end - p.p < 3 || p.p[1] != '(' || !strchr("?*+@!", *p.p))
         return false;
+    charge(m, p);
     end = group_end((struct span){p.p + 2, p.end});
     if (!end)
         return false;
@@ -220,54 +229,77 @@ static bool is_group(struct span p, struct nested *ret)
     return true;
 }
 
-static bool star(struct matcher *m, struct span p, struct span s)
-{
-    do
-        p.p++;
-    while (p.p < p.end && *p.p == '*' && !(p.end - p.p > 1 && p.p[1] == '('));
-    for (; m->steps < GLOB_STEPS_MAX; s.p += length_at(s)) {
-        if (segment(m, p, s))
-            return true;
-        if (s.p >= s.end)
-            return false;
-    }
-    return false;
-}
+enum took { TOOK_ONE, TOOK_ALL, TOOK_NOTHING };
 
-static bool segment_here(struct matcher *m, struct span p, struct span s)
+/* What takes one character, or a group with everything behind it. */
+static enum took take(struct matcher *m, struct span *p, struct span *s)
 {
     struct nested g;
-    const char *behind;
+    const char *behind = NULL;
     bool match;
 
-    while (p.p < p.end) {
-        if (++m->steps > GLOB_STEPS_MAX)
-            return false;
-        if (is_group(p, &g))
-            return group_match(m, &g, s);
-        if (*p.p == '*')
-            return star(m, p, s);
-        if (s.p >= s.end)
-            return false;
-        behind = *p.p == '[' ? class_match(p, code_at(s), &match) : NULL;
-        if (behind) {
-            if (!match)
-                return false;
-            p.p = behind;
-            s.p += length_at(s);
-            continue;
-        }
-        if (*p.p == '?') {
-            p.p++;
-            s.p += length_at(s);
-            continue;
-        }
-        if (*p.p == '\\' && p.p + 1 < p.end)
-            p.p++;
-        if (*p.p++ != *s.p++)
-            return false;
+    if (p->p == p->end)
+        return s->p == s->end ? TOOK_ALL : TOOK_NOTHING;
+    if (is_group(m, *p, &g))
+        return group_match(m, &g, *s) ? TOOK_ALL : TOOK_NOTHING;
+    if (s->p >= s->end)
+        return TOOK_NOTHING;
+    if (*p->p == '[') {
+        behind = class_match(*p, code_at(*s), &match);
+        charge(m, (struct span){p->p, behind ? behind : p->end});
     }
-    return s.p == s.end;
+    if (behind && !match)
+        return TOOK_NOTHING;
+    if (behind || *p->p == '?') {
+        p->p = behind ? behind : p->p + 1;
+        s->p += length_at(*s);
+        return TOOK_ONE;
+    }
+    if (*p->p == '\\' && p->p + 1 < p->end)
+        p->p++;
+    return *p->p++ == *s->p++ ? TOOK_ONE : TOOK_NOTHING;
+}
+
+/* At a '*' that begins no group: goes behind it and its like. */
+static bool is_star(struct matcher *m, struct span *p)
+{
+    struct nested g;
+
+    if (p->p == p->end || *p->p != '*' || is_group(m, *p, &g))
+        return false;
+    do
+        p->p++;
+    while (p->p < p->end && *p->p == '*' && !(p->end - p->p > 1 && p->p[1] == '('));
+    return true;
+}
+
+/* Where something does not match, only the last star may take more: whatever an earlier one took
+ * in addition, the last one could have taken as well. */
+static bool segment_here(struct matcher *m, struct span p, struct span s)
+{
+    struct span behind = {0}, from = s; /* the last star, and what it has left */
+
+    while (++m->steps <= GLOB_STEPS_MAX) {
+        if (is_star(m, &p)) {
+            behind = p;
+            from = s;
+            continue;
+        }
+        switch (take(m, &p, &s)) {
+        case TOOK_ALL:
+            return true;
+        case TOOK_ONE:
+            continue;
+        case TOOK_NOTHING:
+            break;
+        }
+        if (!behind.p || from.p >= from.end)
+            return false;
+        from.p += length_at(from);
+        p = behind;
+        s = from;
+    }
+    return false;
 }
 
 /* The whole of s by the whole of p. */
@@ -333,35 +365,48 @@ static const char *next_of(struct span s, const char *end)
     return s.end < end ? s.end + 1 : NULL;
 }
 
+/* "**": goes one segment on in what it takes. */
+static bool take_more(const char **from, const char *s_end)
+{
+    struct span part = *from ? first_of(*from, s_end) : (struct span){0};
+
+    if (!*from || is(part, ".") || is(part, ".."))
+        return false;
+    *from = next_of(part, s_end);
+    return *from != NULL;
+}
+
+/* As within a segment: only the last "**" may take more. */
 static bool path_match(struct matcher *m, const char *p, const char *p_end, const char *s,
                        const char *s_end)
 {
-    for (;;) {
-        struct span one, part;
+    const char *behind = NULL, *from = NULL; /* the last "**", and what it has left */
 
-        if (!p) /* a slash at the end of the path does not matter */
-            return !s || s == s_end;
-        if (!s || ++m->steps > GLOB_STEPS_MAX)
-            return false;
-        one = first_of_pattern(p, p_end);
-        part = first_of(s, s_end);
-        if (is(one, "**")) {
-            const char *rest = next_of(one, p_end);
+    while (++m->steps <= GLOB_STEPS_MAX) {
+        struct span one = p ? first_of_pattern(p, p_end) : (struct span){0};
 
-            for (const char *at = s; at; at = next_of(part, s_end)) {
-                part = first_of(at, s_end);
-                if (rest && path_match(m, rest, p_end, at, s_end))
-                    return true;
-                if (is(part, ".") || is(part, ".."))
-                    return false;
-            }
-            return !rest;
+        if (!p && (!s || s == s_end)) /* a slash at the end of the path does not matter */
+            return true;
+        if (p && s && is(one, "**")) {
+            from = s;
+            behind = p = next_of(one, p_end);
+            if (p)
+                continue;
+            while (take_more(&from, s_end))
+                ;
+            return from == NULL;
         }
-        if (!segment_match(m, one, part))
+        if (p && s && segment_match(m, one, first_of(s, s_end))) {
+            p = next_of(one, p_end);
+            s = next_of(first_of(s, s_end), s_end);
+            continue;
+        }
+        if (!behind || !take_more(&from, s_end))
             return false;
-        p = next_of(one, p_end);
-        s = next_of(part, s_end);
+        p = behind;
+        s = from;
     }
+    return false;
 }
 
 /* ---- braces ---- */
@@ -423,6 +468,8 @@ static bool expand_list(struct expansion *x, struct buf *head, struct span list,
         else if (q >= list.end || (*q == ',' && depth == 0)) {
             if (expand_with(x, head, (struct span){from, q < list.end ? q : list.end}, rest))
                 return true;
+            if (x->made > GLOB_EXPANSIONS_MAX)
+                return false;
             from = q + 1;
         }
     }
@@ -463,24 +510,27 @@ static bool is_range(struct span s, long v[3], int *ret_width, bool *ret_letters
 
 static bool expand_range(struct expansion *x, struct buf *head, struct span range, struct span rest)
 {
-    long v[3], step;
+    unsigned long step, left; /* without a sign there is no number that is too far away */
+    long v[3];
     int width;
     bool letters;
 
     if (!is_range(range, v, &width, &letters))
         return false;
-    step = labs(v[2]) * (v[0] <= v[1] ? 1 : -1);
-    for (long i = v[0]; step > 0 ? i <= v[1] : i >= v[1]; i += step) {
+    step = v[2] < 0 ? 0 - (unsigned long)v[2] : (unsigned long)v[2];
+    left = v[0] <= v[1] ? (unsigned long)v[1] - (unsigned long)v[0]
+                        : (unsigned long)v[0] - (unsigned long)v[1];
+    for (long i = v[0];; left -= step) {
         char text[32];
         int n = letters ? snprintf(text, sizeof text, "%c", (char)i)
                         : snprintf(text, sizeof text, "%0*ld", width, i);
 
-        if (x->made > GLOB_EXPANSIONS_MAX)
-            return false;
         if (expand_with(x, head, (struct span){text, text + n}, rest))
             return true;
+        if (x->made > GLOB_EXPANSIONS_MAX || left < step)
+            return false;
+        i = (long)((unsigned long)i + (v[0] <= v[1] ? step : 0 - step));
     }
-    return false;
 }
 
 /* "a//b" is "a/b", and "a/../b" is "b": in patterns, not in paths. */
@@ -578,5 +628,5 @@ bool glob_match(const char *pattern, const char *path)
     struct expansion x = {plain, plain + strlen(plain), &m, 0};
 
     match = expand(&x, &head, (struct span){pattern, pattern + n});
-    return match != negate;
+    return match != negate && m.steps <= GLOB_STEPS_MAX && x.made <= GLOB_EXPANSIONS_MAX;
 }

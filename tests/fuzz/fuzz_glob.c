@@ -26,13 +26,18 @@ static bool simple(const char *s, const char *more)
     return true;
 }
 
+/* can[i][j]: the rest of p from i on takes the rest of s from j on */
 static bool believed(const char *p, const char *s)
 {
-    if (*p == '\0')
-        return *s == '\0';
-    if (*p == '*')
-        return believed(p + 1, s) || (*s && believed(p, s + 1));
-    return *s && (*p == '?' || *p == *s) && believed(p + 1, s + 1);
+    bool can[SIMPLE_MAX + 2][SIMPLE_MAX + 2] = {0};
+    size_t m = strlen(p), n = strlen(s);
+
+    can[m][n] = true;
+    for (size_t i = m; i-- > 0;)
+        for (size_t j = n + 1; j-- > 0;)
+            can[i][j] = p[i] == '*' ? can[i + 1][j] || (j < n && can[i][j + 1])
+                                    : j < n && (p[i] == '?' || p[i] == s[j]) && can[i + 1][j + 1];
+    return can[0][0];
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -71,7 +71,25 @@ static void is_bounded(void **state)
                             "a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/c"));
     assert_false(glob_match("+(+(+(+(a|aa)|aaa)|aa)|a)b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac"));
     assert_false(glob_match("{1..1000000}{1..1000000}", "x"));
-    assert_false(glob_match("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", "x"));
+    assert_false(glob_match(
+        "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}"
+        "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}",
+        "x"));
+    assert_false(glob_match("{9223372036854775806..9223372036854775807}", "-9223372036854775808"));
+    assert_true(glob_match("{9223372036854775806..9223372036854775807}", "9223372036854775807"));
+}
+
+/* Many stars are no reason to give up. */
+static void is_right(void **state)
+{
+    (void)state;
+    assert_true(glob_match("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b",
+                           "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"));
+    assert_true(glob_match("**/a/**/a/**/a/**/a/**/a/**/b",
+                           "a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/b"));
+    /* what took too long matches nothing, not even the other way round */
+    assert_false(glob_match("!{1..1000000}", "x"));
+    assert_false(glob_match("!+(+(+(+(a|aa)|aaa)|aa)|a)b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac"));
 }
 
 int main(void)
@@ -79,6 +97,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors),
         cmocka_unit_test(is_bounded),
+        cmocka_unit_test(is_right),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
