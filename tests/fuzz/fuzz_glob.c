@@ -52,7 +52,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (path) {
         *path++ = '\0';
         matched = glob_match(text, path);
-        assert(matched == glob_match(text, path));
         /* two stars have a meaning of their own */
         if (simple(text, "*?") && simple(path, "") && !strstr(text, "**"))
             assert(matched == believed(text, path));
