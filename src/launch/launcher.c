@@ -313,8 +313,8 @@ static void loop(struct launcher *l)
         p[0] = (struct pollfd){.fd = l->daemon, .events = in};
         p[1] = (struct pollfd){.fd = l->children, .events = in};
         for (size_t i = 0; i < n; i++)
-            keepers[i] = (struct pollfd){
-                .fd = l->slots.slot[i].open ? l->slots.slot[i].keeper : -1, .events = in};
+            keepers[i] = (struct pollfd){.fd = l->slots.slot[i].open ? l->slots.slot[i].keeper : -1,
+                                         .events = in};
         if (poll(p, n + 2, graves ? GRAVE_MS : -1) < 0) {
             if (!passes(-errno))
                 exit(EXIT_FAILURE);

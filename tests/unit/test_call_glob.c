@@ -72,8 +72,8 @@ static void is_bounded(void **state)
     assert_false(glob_match("+(+(+(+(a|aa)|aaa)|aa)|a)b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac"));
     assert_false(glob_match("{1..1000000}{1..1000000}", "x"));
     assert_false(glob_match(
-        "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}"
-        "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}",
+        "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}"
+        "{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}",
         "x"));
     assert_false(glob_match("{9223372036854775806..9223372036854775807}", "-9223372036854775808"));
     assert_true(glob_match("{9223372036854775806..9223372036854775807}", "9223372036854775807"));
