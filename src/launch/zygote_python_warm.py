@@ -17,6 +17,7 @@ operator os pathlib pickle pprint queue random re secrets select shlex signal so
 subprocess sys textwrap threading time traceback types typing urllib.parse warnings weakref
 """.split()
 
+gc.disable()  # nothing of what comes is garbage, and looking at all of it again and again takes long
 for name in MODULES:
     try:
         importlib.import_module(name)
@@ -50,6 +51,9 @@ for name in "LD_BIND_NOW", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_T
 del sys.modules["_sandbox"]
 before = frozenset(sys.modules)
 _sandbox.settle()
+gc.collect()
+gc.freeze()  # a rehearsal looks at all that is not frozen
+gc.enable()
 for _ in range(20):
     rehearse()
 gc.collect()

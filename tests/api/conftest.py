@@ -3,18 +3,22 @@
 
 Nothing is built here. Programs come from $SBX_BUILD (default: build/ in the source tree).
 """
+import os
+import pathlib
 import signal
+import tempfile
 
 import pytest
 
 import harness
 import jail_differences
 
+WASM_RUNTIMES = pathlib.Path(__file__).resolve().parents[2] / "build-deps" / "wasm"
 # Files that take long, and in how many parts they run side by side; these begin first, in this order.
 # A part is a stretch of neighbours, which share what the file's fixtures hold; the rest run by file.
 PARTS = {
     "test_leaks.py": 6, "test_faults.py": 10, "test_dependencies.py": 8, "test_control_plane.py": 6,
-    "test_node_zygote.py": 4, "test_wasm.py": 4, "test_functions_call.py": 3, "test_sessions.py": 3,
+    "test_node_zygote.py": 4, "test_functions_call.py": 3, "test_sessions.py": 3,
     "test_koyeb_processes.py": 3, "test_limits.py": 3, "test_koyeb_streaming.py": 2, "test_koyeb_files.py": 2,
     "test_attacks.py": 2, "test_templates.py": 3, "test_koyeb_ports.py": 2, "test_sandboxes.py": 2,
 }
@@ -24,11 +28,16 @@ def file_of(nodeid):
     return nodeid.partition("::")[0].rpartition("/")[2]
 
 
+def is_wasm(nodeid):
+    """Needs a runtime that takes many seconds to compile: all of these share one daemon, which has it."""
+    return file_of(nodeid) in ("test_wasm.py", "test_sessions_wasm.py") or "[wasm-" in nodeid or "-wasm]" in nodeid
+
+
 def part_of_each(nodeids):
     """{test: name of the part that it runs in}, for the tests in their order."""
     tests = {}
     for nodeid in nodeids:
-        tests.setdefault(nodeid.partition("::")[0], []).append(nodeid)
+        tests.setdefault("wasm" if is_wasm(nodeid) else nodeid.partition("::")[0], []).append(nodeid)
     return {nodeid: f"{path} {at * PARTS.get(file_of(path), 1) // len(inside)}"
             for path, inside in tests.items() for at, nodeid in enumerate(inside)}
 
@@ -63,7 +72,12 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """Under another jail (SBX_ISOLATION) everything runs but what it is known not to give."""
     first = list(PARTS)
-    items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))
+
+    def turn(item):
+        if is_wasm(item.nodeid):  # those that wait for a runtime's first start are in the file of that name
+            return -2 if item.path.name == "test_wasm.py" else -1
+        return first.index(item.path.name) if item.path.name in first else len(first)
+    items.sort(key=turn)
     for item in items:
         reason = jail_differences.reason(harness.JAIL, item.nodeid)
         if reason:
@@ -88,6 +102,17 @@ def daemon():
     instance = harness.start_daemon()
     yield instance
     instance.stop()
+
+
+@pytest.fixture(scope="session")
+def wasm_daemon():
+    """The one with the engine wasm; its attribute mount_root may be mounted."""
+    with tempfile.TemporaryDirectory(prefix="sbx-mounts-") as root:
+        os.chmod(root, 0o777)
+        instance = harness.start_daemon(MOUNT_ROOTS=root, WASM="true", WASM_PATH=str(WASM_RUNTIMES))
+        instance.mount_root = root
+        yield instance
+        instance.stop()
 
 
 def daemon_factory(defaults=None):

@@ -5,7 +5,7 @@ import tempfile
 
 import pytest
 from koyeb import Events
-from test_wasm import RUNTIMES, needs_runtimes
+from test_wasm import needs_runtimes
 
 PY, JS = "python", "javascript"
 CODE = {
@@ -44,20 +44,11 @@ def stream(daemon, language, code, *args, **fields):
     return Events(daemon, "POST", "/v1/functions/call", body, {"Accept": "text/event-stream"})
 
 
-@pytest.fixture(scope="module")
-def wasm(make_daemon_module):
-    instance = make_daemon_module(WASM="true", WASM_PATH=str(RUNTIMES))
-    for language in (PY, JS):  # a runtime that is used for the first time takes its time to start
-        instance.request("POST", "/v1/functions/call", timeout=180, json={
-            "language": language, "code": CODE[language, "sync"], "functionName": "f", "args": [1], "engine": "wasm"})
-    return instance
-
-
 @pytest.mark.parametrize("engine", ["native", pytest.param("wasm", marks=needs_runtimes)])
 @pytest.mark.parametrize("language, kind", list(CODE))
 def test_each_item_is_an_event(daemon, language, kind, engine, request):
     if engine == "wasm":
-        daemon = request.getfixturevalue("wasm")
+        daemon = request.getfixturevalue("wasm_daemon")
     events = list(stream(daemon, language, CODE[language, kind], 5, engine=engine))
     items = [{"i": i, "text": "zwölf\n\u2028"} for i in range(5)]
     assert [(event, data, number) for event, data, number in events[:-1]] == [

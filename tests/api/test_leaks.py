@@ -119,7 +119,7 @@ def command(*words):
 
 
 def test_the_leak_checker_finds_nothing():
-    runs, kills = (10000, 20) if LONG else (1000, 2)
+    runs, kills = (10000, 20) if LONG else (400, 1)
     status, said = command(TOP / "tests" / "leaks", "--runs", runs, "--kills", kills)
     assert status == 0 and "0 leaks, 0 wrong answers" in said, said
 

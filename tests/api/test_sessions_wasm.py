@@ -143,8 +143,8 @@ VALUE = {"é": ["\U0001f600", -1.5, None, True, {"a": 0}], "x": 'a"\\\n\u2028$& 
 
 
 @pytest.fixture(scope="module")
-def daemon(make_daemon_module):
-    return make_daemon_module(WASM="true", WASM_PATH=str(RUNTIMES))
+def daemon(wasm_daemon):
+    return wasm_daemon
 
 
 @pytest.fixture

@@ -33,12 +33,8 @@ QUICK = {
 
 
 @pytest.fixture(scope="module")
-def daemon(make_daemon_module):
-    root = tempfile.mkdtemp(prefix="sbx-mounts-")
-    os.chmod(root, 0o777)
-    instance = make_daemon_module(MOUNT_ROOTS=root, WASM="true", WASM_PATH=str(RUNTIMES))
-    instance.mount_root = root
-    return instance
+def daemon(wasm_daemon):
+    return wasm_daemon
 
 
 def call(daemon, **body):
