@@ -97,6 +97,7 @@ class Events:
             *whole, rest = (rest + text).split(b"\n\n")
             for block in whole:
                 yield block + b"\n\n"
+        self.close()
         assert rest == b"", rest
 
     def __iter__(self):
