@@ -34,15 +34,15 @@ const char *attack_group_name(enum attack_group g)
     return names[g];
 }
 
-const char *attack_eye_name(enum attack_eye e)
+const char *attack_eye_name(enum attack_eye e, bool weak)
 {
-    static const char *const names[] = {"word", "canary",    "listener", "victim",
+    static const char *const names[] = {"none", "canary",    "listener", "victim",
                                         "name", "processes", "result"};
 
     if (e < ARRAY_LEN(names))
         return names[e];
-    if (e == EYE_FILTER)
-        return "filter";
+    if (e == EYE_CALL)
+        return weak ? "filter" : "answer";
     return e < EYE_MEMORY ? "kernel" : "count";
 }
 

@@ -60,7 +60,7 @@ enum attack_shown { SHOWN_REAL, SHOWN_FAKED, SHOWN_UNSHOWN };
  * or kept by witness.c and the carriers, the others are asked of the host's kernel about the
  * attacking process, or its family, while it waits (hold.c). */
 enum attack_eye {
-    EYE_WORD,     /* nothing: it leaves no trace; its own word, shown able to say both */
+    EYE_NONE,     /* nothing: it only waits, for a neighbour; no attack has it */
     EYE_CANARY,   /* files, names, memory of the host, and a secret that comes back */
     EYE_LISTENER, /* somebody called */
     EYE_VICTIM,   /* a process of the host */
@@ -77,7 +77,7 @@ enum attack_eye {
     EYE_CAPS,     /* its capabilities */
     EYE_IDS,      /* its users and groups */
     EYE_NNP,      /* no_new_privs */
-    EYE_FILTER,   /* that its system calls are filtered: what a refused call leaves is nothing */
+    EYE_CALL,     /* what the kernel answers to the very call, read as its tracer */
     EYE_CORE,     /* its limit on core dumps */
     EYE_LOCKED,   /* memory it has locked */
     EYE_SCHED,    /* how it is scheduled */
@@ -85,6 +85,9 @@ enum attack_eye {
     EYE_RTTIME,   /* a limit of its parent */
     EYE_PERSONA,  /* its personality */
     EYE_LINK,     /* interfaces and addresses of its network */
+    EYE_SLOWED,   /* how its parent is scheduled */
+    EYE_SCORE,    /* when it, or its parent, is killed for want of memory */
+    EYE_SETTINGS, /* settings of the kernel that it has open for writing */
     EYE_MEMORY,   /* what it and its children have: memory, */
     EYE_DISK,     /* bytes of its working directory, */
     EYE_TMP,      /* of /tmp, */
@@ -122,8 +125,8 @@ struct attack {
 extern const struct attack attacks[];
 extern const size_t attacks_n;
 const char *attack_group_name(enum attack_group g);
-/* The kind of witness in a word. */
-const char *attack_eye_name(enum attack_eye e);
+/* The kind of witness in a word. `weak`: what was left of it. */
+const char *attack_eye_name(enum attack_eye e, bool weak);
 /* Is it looked at while it waits? */
 bool attack_is_held(const struct attack *a);
 /* What should happen, in a word or two. */
@@ -136,6 +139,7 @@ struct sight {
     bool held, breach, ok, absent; /* what the program said */
     bool noticed;                  /* what the witness said */
     bool failed;                   /* it could not even be started */
+    bool weak;                     /* the witness saw less than it should: EYE_CALL */
     enum end_reason reason;
     int exit_code;
     char words[SIGHT_WORDS];   /* of the program, or why it failed */

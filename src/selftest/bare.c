@@ -31,6 +31,7 @@ struct bare {
 };
 
 static const char work[] = "/workspace";
+#define SCORE "100"
 
 /* A fresh tmpfs is simpler than walking what an attack has left. */
 static void clear_workspace(const struct witness *w)
@@ -115,6 +116,14 @@ static bool read_some(int *fd, struct buf *to)
     return false;
 }
 
+/* What was said since it was looked at. */
+static bool drained(int *fd, struct buf *to)
+{
+    struct pollfd p = {.fd = *fd, .events = POLLIN};
+
+    return *fd < 0 || poll(&p, 1, 0) <= 0 || !read_some(fd, to);
+}
+
 static void ended(struct job *j, int status)
 {
     j->done = true;
@@ -190,6 +199,8 @@ static void end(struct carrier *c, struct job *j)
     (void)c;
     if (j->errand.attack->flags & FLAG_COLLECT)
         collect(j, work, 0);
+    while (!drained(&b->out, &j->result.out))
+        ;
     if (!j->done) {
         (void)kill(b->pid, SIGKILL);
         (void)waitpid(b->pid, NULL, 0);
@@ -199,6 +210,15 @@ static void end(struct carrier *c, struct job *j)
     fd_close_all(&b->err, 1);
     free(b);
     j->carrier = NULL;
+}
+
+/* Whoever is killed early may become one who is killed later, which takes no privilege. */
+void bare_prepare(void)
+{
+    cleanup_close int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0)
+        (void)!write(fd, SCORE, strlen(SCORE));
 }
 
 void carrier_bare(struct carrier *c)

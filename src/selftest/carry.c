@@ -34,27 +34,6 @@ enum {
 
 /* ---- errands ---- */
 
-extern const char program_common[], program_tail[], program_files[], program_processes[],
-    program_network[], program_limits[], program_others[], program_py_control[],
-    program_js_control[], program_sh_control[];
-
-static const char *text_of(enum attack_program p)
-{
-    static const char *const texts[PROGRAM_COUNT] = {
-        [PROGRAM_PY_FILES] = program_files,        [PROGRAM_PY_PROCESSES] = program_processes,
-        [PROGRAM_PY_NETWORK] = program_network,    [PROGRAM_PY_LIMITS] = program_limits,
-        [PROGRAM_PY_OTHERS] = program_others,      [PROGRAM_PY_CONTROL] = program_py_control,
-        [PROGRAM_JS_CONTROL] = program_js_control, [PROGRAM_SH_CONTROL] = program_sh_control,
-    };
-
-    return texts[p];
-}
-
-bool errand_is_python(const struct errand *e)
-{
-    return e->attack->program >= PROGRAM_PY_FILES && e->attack->program <= PROGRAM_PY_CONTROL;
-}
-
 static struct limits limits_of(const struct config *c, unsigned flags, unsigned slow)
 {
     struct limits l = {
@@ -110,18 +89,6 @@ static void write_event(struct errand *e, const char *phase, const char *previou
     jw_object_end(&w);
 }
 
-static void write_code(struct errand *e)
-{
-    const char *text = text_of(e->attack->program);
-
-    if (errand_is_python(e))
-        (void)buf_puts(&e->code, program_common);
-    if (text)
-        (void)buf_puts(&e->code, text);
-    if (errand_is_python(e))
-        (void)buf_puts(&e->code, program_tail);
-}
-
 static void job_init(struct job *j, const struct carrier *c, const struct attack *a,
                      const char *phase, const char *previous)
 {
@@ -135,7 +102,7 @@ static void job_init(struct job *j, const struct carrier *c, const struct attack
         .began_us = clock_us(),
     };
     write_event(&j->errand, phase, previous, c->secret);
-    write_code(&j->errand);
+    errand_write_code(&j->errand);
     run_result_init(&j->result, &j->errand.limits);
 }
 
@@ -144,19 +111,6 @@ static void job_done(struct job *j)
     buf_done(&j->errand.event);
     buf_done(&j->errand.code);
     run_result_done(&j->result);
-}
-
-void errand_probe_args(const struct errand *e, const char *path, char room[PROBE_ROOM],
-                       const char *ret[PROBE_ARGS])
-{
-    (void)snprintf(room, PROBE_ROOM, "%d", (int)witness_victim(e->witness));
-    ret[0] = path;
-    ret[1] = e->attack->id;
-    ret[2] = witness_mark(e->witness);
-    ret[3] = witness_dir(e->witness);
-    ret[4] = room;
-    ret[5] = e->fake ? "fake" : attack_is_held(e->attack) ? "hold" : NULL;
-    ret[6] = NULL;
 }
 
 /* ---- what it says ---- */
@@ -209,7 +163,8 @@ static enum attack_eye eye_of(const struct attack *a, const char *what)
         {"namespace", EYE_SPACES},
         {"mount",     EYE_MOUNTS},
         {"root",      EYE_ROOT  },
-        {"process",   EYE_WORD  },
+        {"process",   EYE_NONE  },
+        {"call",      EYE_CALL  },
     };
 
     for (size_t i = 0; i < ARRAY_LEN(eyes); i++)
@@ -224,6 +179,8 @@ void job_look(struct job *j)
     struct hold h = {.mark = witness_mark(e->witness),
                      .victim = witness_victim(e->witness),
                      .limits = &e->limits,
+                     .usual = witness_usual(e->witness),
+                     .ret_weak = &j->weak,
                      .n = -1};
     size_t n;
     const char *line = j->result.out.p ? line_of(&j->result.out, "HOLD ", &n) : NULL;
@@ -238,7 +195,7 @@ void job_look(struct job *j)
     *space = '\0';
     j->holding = true;
     h.eye = eye_of(e->attack, what);
-    if (strcmp(what, "fd") == 0)
+    if (strcmp(what, "fd") == 0 || strcmp(what, "call") == 0)
         h.n = strtol(space + 1, NULL, 10);
     h.age_ms = (clock_us() - j->began_us) / 1000;
     (void)hold_look(&h, j->outside, sizeof j->outside);
@@ -291,6 +248,7 @@ static void read_job(const struct job *j, const struct witness *w, struct sight 
 
     s->reason = r->reason;
     s->exit_code = r->exit_code;
+    s->weak = j->weak;
     read_words(j, s);
     for (size_t i = 0; i < ARRAY_LEN(texts) && !j->errand.plants; i++) {
         const char *what = witness_reads(w, texts[i]->p, texts[i]->n);
@@ -345,6 +303,7 @@ static void carry_pair(struct carrier *c, const struct attack *a, struct sight *
 {
     struct sight first = {0};
     struct job j;
+    size_t n;
 
     job_init(&j, c, a, "plant", "");
     if (start(c, &j, s)) {
@@ -358,17 +317,18 @@ static void carry_pair(struct carrier *c, const struct attack *a, struct sight *
             s->failed = true, (void)snprintf(s->words, sizeof s->words, "could not be prepared");
         if (!(a->flags & FLAG_AFTER))
             c->end(c, &j);
+        if (line_of(&j.result.out, "TOUCHED", &n))
+            notice(s, "the neighbour was signalled");
     }
     job_done(&j);
 }
 
 /* Whoever says that it got through is believed to need a moment until that is seen: a process does
  * not die at once. */
-static bool look_closely(struct witness *w, const struct attack *a, const struct sight *s,
-                         char seen[SIGHT_WORDS])
+static bool look_closely(struct witness *w, const struct sight *s, char seen[SIGHT_WORDS])
 {
     const struct timespec moment = {.tv_nsec = LOOK_AGAIN_MS * 1000000l};
-    int tries = s->breach && !s->noticed && a->eye != EYE_WORD ? LOOK_TRIES : 1;
+    int tries = s->breach && !s->noticed ? LOOK_TRIES : 1;
 
     while (!witness_look(w, seen, SIGHT_WORDS)) {
         if (--tries == 0)
@@ -388,7 +348,7 @@ void carry_attack(struct carrier *c, const struct attack *a, bool fake, struct s
         carry_pair(c, a, &s);
     else
         carry_one(c, a, "", fake, &s);
-    if (look_closely(c->witness, a, &s, seen))
+    if (look_closely(c->witness, &s, seen))
         notice(&s, seen);
     s.us = clock_us() - began;
     *ret = s;

@@ -32,6 +32,7 @@ struct job {
     uint64_t began_us;
     bool done;
     bool holding;              /* it has said HOLD */
+    bool weak;                 /* not all could be seen of it while it held */
     char leak[SIGHT_WORDS];    /* what was found in its workspace that is not its own */
     char outside[SIGHT_WORDS]; /* what was seen of it while it held */
     void *carrier;             /* the carrier's own */
@@ -71,6 +72,7 @@ enum { PROBE_ARGS = 7, PROBE_ROOM = 24 };
 void errand_probe_args(const struct errand *e, const char *path, char room[PROBE_ROOM],
                        const char *ret[PROBE_ARGS]);
 bool errand_is_python(const struct errand *e);
+void errand_write_code(struct errand *e);
 /* Has it said BREACH? */
 bool job_is_through(const struct job *j);
 /* Looks whether it holds by now, and at what it holds. */

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-enum { LINE_MAX_BYTES = 400, HOLD_S = 20 };
+enum { LINE_MAX_BYTES = 400, HOLD_S = 20, AGAIN_NS = 10000000, AGAIN_MAX = 2000 };
 
 /* The kernel enters here: the stack has the number of arguments and their addresses. */
 #if defined __x86_64__
@@ -46,6 +46,44 @@ long sys6(long nr, const long a[6])
                      : "memory");
     return x0;
 #endif
+}
+
+long try_next(const struct probe *p, long nr, const long a[6])
+{
+    struct tried *t = p->tried;
+
+    if (t->n < TRIED_MAX) {
+        t->call[t->n].nr = nr;
+        for (int i = 0; i < 6; i++)
+            t->call[t->n].a[i] = a[i];
+        t->n++;
+    }
+    return sys6(nr, a);
+}
+
+long try_call(const struct probe *p, long nr, const long a[6])
+{
+    p->tried->n = 0;
+    return try_next(p, nr, a);
+}
+
+enum { FOREIGN_GETPID = 20 };
+
+static long call_foreign(void)
+{
+    long r = -ENOSYS;
+
+#if defined __x86_64__
+    __asm__ volatile("int $0x80" : "=a"(r) : "a"((long)FOREIGN_GETPID) : "memory");
+#endif
+    return r;
+}
+
+long try_foreign(const struct probe *p)
+{
+    *p->tried = (struct tried){.n = 1, .foreign = 1};
+    p->tried->call[0].nr = FOREIGN_GETPID;
+    return call_foreign();
 }
 
 /* The compiler may ask for these even where no library is. */
@@ -163,27 +201,49 @@ __attribute__((noreturn)) static void hold(const char *what, long n)
     leave(0);
 }
 
+__attribute__((noreturn)) static void repeat(const struct tried *t)
+{
+    const long nap[2] = {0, AGAIN_NS};
+    char text[24];
+
+    SAY("HOLD call ", number(t->call[t->n - 1].nr, text), " ");
+    for (int times = 0; times < AGAIN_MAX; times++) {
+        (void)SYS(SYS_nanosleep, ADDRESS(nap));
+        if (t->foreign)
+            (void)call_foreign();
+        for (int i = 0; i < t->n && !t->foreign; i++)
+            (void)sys6(t->call[i].nr, t->call[i].a);
+    }
+    leave(0);
+}
+
+__attribute__((noreturn)) static void be_looked_at(const struct probe *p)
+{
+    if (p->again && p->tried->n > 0)
+        repeat(p->tried);
+    if (p->hold || p->again)
+        hold("look", 0);
+    leave(0);
+}
+
 void was_held(const struct probe *p, long r)
 {
     char text[24];
 
     SAY("HELD ", say_result(r, text));
-    if (p->hold)
-        hold("look", 0);
-    leave(0);
+    be_looked_at(p);
 }
 
 void was_breached(const struct probe *p, const char *words)
 {
     SAY("BREACH ", words);
-    if (p->hold)
-        hold("look", 0);
-    leave(0);
+    be_looked_at(p);
 }
 
 void was_breached_holding(const struct probe *p, const char *words, const char *what, long n)
 {
-    (void)p;
+    if (p->again)
+        was_breached(p, words);
     SAY("BREACH ", words);
     hold(what, n);
 }
@@ -227,15 +287,24 @@ static long to_number(const char *s)
 void probe_main(const long *stack)
 {
     const char *const *argv = (const char *const *)(stack + 1);
+    const char *how = stack[0] > 5 ? argv[5] : "";
+    struct tried tried = {0};
     struct probe p;
 
     if (stack[0] < 5) {
-        SAY("usage: probe ID MARK DIRECTORY VICTIM [fake|hold]");
+        SAY("usage: probe ID MARK DIRECTORY VICTIM [hold|again|fake]");
         leave(2);
     }
-    p = (struct probe){argv[1], argv[2], argv[3], to_number(argv[4]), 0, 0};
-    p.fake = stack[0] > 5 && text_same(argv[5], "fake");
-    p.hold = stack[0] > 5 && text_same(argv[5], "hold");
+    p = (struct probe){
+        .id = argv[1],
+        .mark = argv[2],
+        .dir = argv[3],
+        .victim = to_number(argv[4]),
+        .fake = text_same(how, "fake"),
+        .hold = text_same(how, "hold"),
+        .again = text_same(how, "again") || text_same(how, "fake"),
+        .tried = &tried,
+    };
     probe_calls(&p);
     probe_sockets(&p);
     probe_processes(&p);

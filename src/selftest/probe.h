@@ -6,18 +6,20 @@
  * some of these calls into others, and because its few kilobytes can be carried through any
  * interface of the daemon.
  *
- *   probe ID MARK DIRECTORY VICTIM [fake|hold]
+ *   probe ID MARK DIRECTORY VICTIM [hold|again|fake]
  *
  * It says on standard output what it got, in words that src/selftest/carry.c reads:
  *
  *   HELD ...     refused; the words say how
  *   BREACH ...   it went through
  *   HOLD WHAT N  something is being held: look at this process from outside, then kill it
+ *   HOLD call N  the system call N is being made again and again: see what the kernel answers
  *
  * With `hold` it says HOLD in any case: whether the program believes that it got somewhere or not,
- * the kernel is asked from outside. With `fake` a filter of its own lets the attacked call succeed
- * without being carried out: it shows that the probe would notice a success which no throw-away
- * namespace can give it.
+ * the kernel is asked from outside. With `again` it repeats what it tried last, for a refused call
+ * leaves nothing but its answer. With `fake` a filter of its own lets the attacked call succeed
+ * without being carried out, and it is repeated as well: it shows that a success would be noticed
+ * which no throw-away namespace can give it.
  */
 #pragma once
 
@@ -25,11 +27,24 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
+enum { TRIED_MAX = 2 };
+
+/* What was tried last: a call, or a request and the call that reads its answer. */
+struct tried {
+    int n;
+    int foreign; /* by the 32-bit table */
+    struct {
+        long nr, a[6];
+    } call[TRIED_MAX];
+};
+
 struct probe {
     const char *id, *mark, *dir;
     long victim; /* pid of a process on the host */
     int fake;
-    int hold; /* wait to be looked at, whatever came of it */
+    int hold;  /* wait to be looked at, whatever came of it */
+    int again; /* repeat it meanwhile */
+    struct tried *tried;
 };
 
 /* ---- probe.c ---- */
@@ -37,6 +52,14 @@ struct probe {
 long sys6(long nr, const long a[6]);
 #define SYS(nr, ...) sys6(nr, (const long[6]){__VA_ARGS__})
 #define ADDRESS(p)   ((long)(uintptr_t)(p))
+/* The call that is the attack. */
+long try_call(const struct probe *p, long nr, const long a[6]);
+#define TRY(p, nr, ...) try_call(p, nr, (const long[6]){__VA_ARGS__})
+/* One that belongs to the call tried before. */
+long try_next(const struct probe *p, long nr, const long a[6]);
+#define TRY_NEXT(p, nr, ...) try_next(p, nr, (const long[6]){__VA_ARGS__})
+/* getpid() by the 32-bit table, where there is one. */
+long try_foreign(const struct probe *p);
 
 int text_same(const char *a, const char *b);
 size_t text_length(const char *s);

@@ -171,7 +171,7 @@ static void try_row(const struct probe *p, struct row *r, char room[2048])
         r->a[1] = ADDRESS(room), r->a[2] = 64;
     if (p->fake)
         fake_success(r->nr);
-    got = sys6(r->nr, r->a);
+    got = try_call(p, r->nr, r->a);
     if (got >= 0 && r->how == GIVES_FD && !p->fake)
         was_breached_holding(p, "a descriptor of it", "fd", got);
     if (got >= 0 && r->nr == SYS_mount)

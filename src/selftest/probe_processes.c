@@ -13,6 +13,8 @@
 
 #include "selftest/probe.h"
 
+enum { X32 = 0x40000000 };
+
 typedef void attack_fn(const struct probe *p, long with);
 
 __attribute__((noreturn)) static void judge(const struct probe *p, long r, const char *what)
@@ -30,7 +32,7 @@ static void by_unshare(const struct probe *p, long flags)
 
     if (p->fake)
         fake_success(SYS_unshare);
-    r = SYS(SYS_unshare, flags);
+    r = TRY(p, SYS_unshare, flags);
     if (r == 0)
         was_breached_holding(p, "in namespaces of its own", "namespace", 0);
     was_held(p, r);
@@ -71,21 +73,20 @@ static void by_setns(const struct probe *p, long which)
 {
     static const char paths[][20] = {"/proc/1/ns/mnt", "/proc/1/ns/net", "/proc/1/ns/pid",
                                      "/proc/1/ns/uts"};
-    long fd = SYS(SYS_openat, AT_FDCWD, ADDRESS(paths[which]), O_RDONLY);
+    long fd = TRY(p, SYS_openat, AT_FDCWD, ADDRESS(paths[which]), O_RDONLY);
 
-    (void)p;
     if (fd < 0)
         was_held(p, fd);
-    judge(p, SYS(SYS_setns, fd, 0), "entered the namespace of pid 1");
+    judge(p, TRY(p, SYS_setns, fd, 0), "entered the namespace of pid 1");
 }
 
 static void by_pidfd(const struct probe *p, long pid)
 {
-    long fd = SYS(SYS_pidfd_open, pid ? pid : p->victim, 0);
+    long fd = TRY(p, SYS_pidfd_open, pid ? pid : p->victim, 0);
 
     if (fd < 0)
         was_held(p, fd);
-    judge(p, SYS(SYS_setns, fd, CLONE_NEWNET), "entered namespaces by a pidfd");
+    judge(p, TRY(p, SYS_setns, fd, CLONE_NEWNET), "entered namespaces by a pidfd");
 }
 
 /* ---- identities ---- */
@@ -108,7 +109,7 @@ static void by_setgroups(const struct probe *p, long unused)
     (void)unused;
     if (p->fake)
         fake_success(SYS_setgroups);
-    judge(p, SYS(SYS_setgroups, 2, ADDRESS(groups)), "groups of its choice");
+    judge(p, TRY(p, SYS_setgroups, 2, ADDRESS(groups)), "groups of its choice");
 }
 
 static void by_capset(const struct probe *p, long unused)
@@ -141,7 +142,7 @@ static void by_prctl(const struct probe *p, long option)
         }
         r = SYS(SYS_prctl, option, PR_CAP_AMBIENT_RAISE, CAP_SYS_CHROOT, 0, 0);
     } else if (option == PR_SET_SECUREBITS) {
-        r = SYS(SYS_prctl, option, 0, 0, 0, 0);
+        r = TRY(p, SYS_prctl, option, 0, 0, 0, 0);
     } else if (option == PR_GET_NO_NEW_PRIVS) {
         r = SYS(SYS_prctl, option, 0, 0, 0, 0) == 1 ? -EPERM : 0;
     } else if (option == PR_CAPBSET_READ) {
@@ -195,7 +196,7 @@ static void by_priority(const struct probe *p, long unused)
     (void)unused;
     if (p->fake)
         fake_success(SYS_setpriority);
-    judge(p, SYS(SYS_setpriority, 0, 0, -20), "nice -20");
+    judge(p, TRY(p, SYS_setpriority, 0, 0, -20), "nice -20");
 }
 
 static void by_realtime(const struct probe *p, long policy)
@@ -204,7 +205,7 @@ static void by_realtime(const struct probe *p, long policy)
 
     if (p->fake)
         fake_success(SYS_sched_setscheduler);
-    judge(p, SYS(SYS_sched_setscheduler, 0, policy, ADDRESS(&priority)), "a real-time process");
+    judge(p, TRY(p, SYS_sched_setscheduler, 0, policy, ADDRESS(&priority)), "a real-time process");
 }
 
 static void by_io_priority(const struct probe *p, long unused)
@@ -212,7 +213,7 @@ static void by_io_priority(const struct probe *p, long unused)
     (void)unused;
     if (p->fake)
         fake_success(SYS_ioprio_set);
-    judge(p, SYS(SYS_ioprio_set, 1, 0, 1 << 13), "real-time disk access");
+    judge(p, TRY(p, SYS_ioprio_set, 1, 0, 1 << 13), "real-time disk access");
 }
 
 static void by_lock(const struct probe *p, long unused)
@@ -223,7 +224,7 @@ static void by_lock(const struct probe *p, long unused)
     (void)unused;
     if (p->fake)
         fake_success(SYS_mlock);
-    r = SYS(SYS_mlock, at, size);
+    r = TRY(p, SYS_mlock, at, size);
     judge(p, r == -ENOMEM ? -EPERM : r, "8 MiB locked in memory");
 }
 
@@ -231,18 +232,19 @@ static void by_lock(const struct probe *p, long unused)
 
 static void by_ioctl(const struct probe *p, long request)
 {
-    long fd = SYS(SYS_openat, AT_FDCWD, ADDRESS("/dev/ptmx"), O_RDWR | O_NOCTTY), r, slave;
+    long fd = TRY(p, SYS_openat, AT_FDCWD, ADDRESS("/dev/ptmx"), O_RDWR | O_NOCTTY), r, slave;
     int zero = 0;
     char text[24];
 
-    (void)p;
     if (fd < 0)
         was_held(p, fd);
     (void)SYS(SYS_ioctl, fd, TIOCSPTLCK, ADDRESS(&zero));
     slave = SYS(SYS_ioctl, fd, TIOCGPTPEER, O_RDWR | O_NOCTTY);
     (void)SYS(SYS_setsid);
     (void)SYS(SYS_ioctl, slave, TIOCSCTTY, 0);
-    r = SYS(SYS_ioctl, slave < 0 ? fd : slave, request, ADDRESS("x"));
+    if (p->fake)
+        fake_success(SYS_ioctl);
+    r = TRY(p, SYS_ioctl, slave < 0 ? fd : slave, request, ADDRESS("x"));
     if (r >= 0 || r == -ENOTTY || r == -EINVAL || r == -EIO) /* the terminal's own answer */
         was_breached(p, say_result(r, text));
     was_held(p, r);
@@ -253,13 +255,11 @@ static void by_ioctl(const struct probe *p, long request)
 static void by_foreign_calls(const struct probe *p, long x32)
 {
 #if defined __x86_64__
-    long me = SYS(SYS_getpid), r = -ENOSYS;
+    long me = SYS(SYS_getpid), r;
 
-    (void)p;
-    if (x32)
-        r = SYS(0x40000000l + SYS_getpid);
-    else
-        __asm__ volatile("int $0x80" : "=a"(r) : "a"(20l) : "memory");
+    if (p->fake)
+        fake_success(X32 + SYS_getpid);
+    r = x32 ? TRY(p, X32 + SYS_getpid) : try_foreign(p);
     if (r == me)
         was_breached(p, "answered");
     was_held(p, r);
@@ -277,7 +277,7 @@ static void by_unknown_call(const struct probe *p, long nr)
 
     if (p->fake)
         fake_success(nr);
-    r = SYS(nr, 0, 0, 0, 0, 0, 0);
+    r = TRY(p, nr, 0, 0, 0, 0, 0, 0);
     if (r != -ENOSYS)
         was_breached(p, "answered");
     was_held(p, r);

@@ -60,7 +60,7 @@ static void try_socket(const struct probe *p, const struct socket_row *s)
 
     if (p->fake)
         fake_success(s->nr);
-    r = SYS(s->nr, s->family, s->type, s->protocol, ADDRESS(pair));
+    r = TRY(p, s->nr, s->family, s->type, s->protocol, ADDRESS(pair));
     if (r > 0 && !p->fake)
         was_breached_holding(p, "a socket", "fd", r);
     if (!is_without(r)) /* EOPNOTSUPP and the like come from the family itself */
@@ -80,23 +80,25 @@ struct request {
     char value[16];
 };
 
-static long exchange(struct request *q)
+struct answer {
+    struct nlmsghdr head;
+    struct nlmsgerr error;
+    char room[512];
+};
+
+/* Both live as long as it may be asked again. */
+static long exchange(const struct probe *p, struct request *q, struct answer *answer)
 {
-    struct {
-        struct nlmsghdr head;
-        struct nlmsgerr error;
-        char room[512];
-    } answer;
-    const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
-    long fd = SYS(SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE), n;
+    static const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+    long fd = TRY(p, SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE), n;
 
     if (fd < 0)
         return fd;
-    n = SYS(SYS_sendto, fd, ADDRESS(q), q->head.nlmsg_len, 0, ADDRESS(&kernel), sizeof kernel);
+    n = TRY(p, SYS_sendto, fd, ADDRESS(q), q->head.nlmsg_len, 0, ADDRESS(&kernel), sizeof kernel);
     if (n < 0)
         return n;
-    n = SYS(SYS_recvfrom, fd, ADDRESS(&answer), sizeof answer, 0, 0, 0);
-    return n < 0 ? n : answer.head.nlmsg_type == NLMSG_ERROR ? answer.error.error : 0;
+    n = TRY_NEXT(p, SYS_recvfrom, fd, ADDRESS(answer), sizeof *answer, 0, 0, 0);
+    return n < 0 ? n : answer->head.nlmsg_type == NLMSG_ERROR ? answer->error.error : 0;
 }
 
 static int fill_request(const char *id, struct request *q)
@@ -130,6 +132,7 @@ static int fill_request(const char *id, struct request *q)
 void probe_sockets(const struct probe *p)
 {
     struct request q;
+    struct answer answer;
     char text[24];
     long r;
 
@@ -138,7 +141,7 @@ void probe_sockets(const struct probe *p)
             try_socket(p, &rows[i]);
     if (!fill_request(p->id, &q))
         return;
-    r = exchange(&q);
+    r = exchange(p, &q, &answer);
     if (!is_refusal(r))
         was_breached(p, say_result(r, text));
     was_held(p, r);

@@ -49,7 +49,7 @@ static void json_row(struct report *r, const struct attack *a, const struct sigh
     jw_kv_string(&w, "observed", s->words);
     jw_kv_string(&w, "reason", end_reason_name(s->reason));
     jw_kv_string(&w, "witness", s->noticed ? s->witness : NULL);
-    jw_kv_string(&w, "witness_kind", attack_eye_name(a->eye));
+    jw_kv_string(&w, "witness_kind", attack_eye_name(a->eye, s->weak));
     jw_kv_string(&w, key, verdict);
     jw_kv_double(&w, "ms", (double)s->us / US_PER_MS, 1);
     jw_object_end(&w);
@@ -109,7 +109,7 @@ static void table_row(struct report *r, const struct attack *a, const struct sig
     if (!seen[0])
         seen = end_reason_name(s->reason);
     (void)printf("  %-20s %-60.60s %-9s %-34.34s %-9s %s\n", a->id, a->title, attack_expected(a),
-                 seen, attack_eye_name(a->eye), verdict);
+                 seen, attack_eye_name(a->eye, s->weak), verdict);
     (void)fflush(stdout);
 }
 

@@ -199,20 +199,20 @@ static int run_jails(const struct wish *w)
 
 /* ---- without one ---- */
 
-/* How it was shown, or "". Whatever has an eye on it has to be seen by it. */
+/* How it was shown, or "". Its own word is not enough, unless nobody may trace here. */
 static const char *show(struct carrier *c, const struct attack *a, struct sight *s)
 {
     carry_attack(c, a, false, s);
     bare_sweep(c->witness);
     if (s->noticed)
         return "succeeds, witnessed";
-    if (s->breach && (a->eye == EYE_WORD || a->shown != SHOWN_REAL))
-        return "succeeds";
     if (a->shown == SHOWN_FAKED) {
         carry_attack(c, a, true, s);
         bare_sweep(c->witness);
-        if (s->breach || s->noticed)
-            return "notices success";
+        if (s->noticed)
+            return "feigned, witnessed";
+        if (s->breach && s->weak)
+            return "feigned, noticed";
     }
     if (s->absent)
         return "absent";
@@ -229,6 +229,7 @@ static int witness_check(void *user)
     struct err e = {0};
     bool good = true;
 
+    bare_prepare();
     if (witness_open(w->secret, &witness, &e) < 0) {
         (void)fprintf(stderr, "selftest: %s\n", e.text);
         return THROWAWAY_IMPOSSIBLE;

@@ -5,10 +5,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <mqueue.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,7 +25,7 @@
 #define SHM_FAILED ((void *)-1)
 
 /* Nothing of that size is ever touched; it is a number to be recognized by. */
-enum { LETTER_BYTES = 64, SHM_LEAST = 100000000, SHM_SPAN = 800000000 };
+enum { LETTER_BYTES = 64, SHM_LEAST = 100000000, SHM_SPAN = 800000000, SYMBOLS_MAX = 1000 };
 
 const struct witness_canary witness_canaries[WITNESS_CANARIES] = {
     {"secret",    0644},
@@ -144,6 +147,7 @@ int witness_plant_victim(struct witness *w, struct err *e)
     if (w->victim > 0)
         return 0;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)unshare(CLONE_NEWNET); /* so that whoever enters its namespaces is seen elsewhere */
     (void)execve("/bin/sleep", argv, envp);
     _exit(127);
 }
@@ -191,6 +195,43 @@ static void learn_names(struct witness *w)
         w->machine[0] = '\0';
 }
 
+static int read_number(const char *path)
+{
+    char text[NUMBER_ROOM] = "";
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
+        return 0;
+    return (int)strtol(text, NULL, 10);
+}
+
+/* The first symbol that is shown to us with its address; to most it is not. */
+static void learn_address(struct witness *w)
+{
+    char line[256];
+    FILE *f = fopen("/proc/kallsyms", "re");
+
+    for (int i = 0; f && i < SYMBOLS_MAX && fgets(line, sizeof line, f); i++) {
+        size_t n = strcspn(line, " ");
+
+        if (n >= sizeof w->address || line[strspn(line, "0")] == ' ')
+            continue;
+        (void)snprintf(w->address, sizeof w->address, "%.*s", (int)n, line);
+        break;
+    }
+    if (f)
+        (void)fclose(f);
+}
+
+static void learn_usual(struct witness *w)
+{
+    w->usual = (struct witness_usual){
+        .score = read_number("/proc/self/oom_score_adj"),
+        .nice = getpriority(PRIO_PROCESS, 0),
+        .policy = sched_getscheduler(0),
+    };
+}
+
 int witness_open(const char *secret, struct witness **ret, struct err *e)
 {
     cleanup_with(witness_closep) struct witness *w = calloc(1, sizeof *w);
@@ -205,6 +246,8 @@ int witness_open(const char *secret, struct witness **ret, struct err *e)
     (void)snprintf(w->secret, sizeof w->secret, "%s", secret);
     random_base36(w->name, 20);
     learn_names(w);
+    learn_address(w);
+    learn_usual(w);
     if (plant_files(w, e) < 0)
         return -1;
     plant_listeners(w);
@@ -258,6 +301,7 @@ void witness_tell(const struct witness *w, struct jw *j)
     jw_kv_int(j, "tcp6", w->tcp6);
     jw_kv_int(j, "udp", w->udp);
     jw_kv_int(j, "shm", w->shm_key);
+    jw_kv_int(j, "score", w->usual.score);
 }
 
 const char *witness_mark(const struct witness *w)
@@ -273,4 +317,9 @@ const char *witness_dir(const struct witness *w)
 pid_t witness_victim(const struct witness *w)
 {
     return w->victim;
+}
+
+const struct witness_usual *witness_usual(const struct witness *w)
+{
+    return &w->usual;
 }

@@ -22,6 +22,12 @@ struct witness;
 
 enum { WITNESS_MARK_MAX = 32, WITNESS_SECRET_MAX = 40 };
 
+/* How the kernel treats this very process, before any attack. */
+struct witness_usual {
+    int score; /* how ready it is to be killed when memory runs out */
+    int nice, policy;
+};
+
 /* Plants everything. `secret` was made with witness_secret() before any process of a jail was
  * started, and is in our environment. */
 must_check int witness_open(const char *secret, struct witness **ret, struct err *e);
@@ -34,6 +40,7 @@ void witness_tell(const struct witness *w, struct jw *j);
 const char *witness_mark(const struct witness *w);
 const char *witness_dir(const struct witness *w);
 pid_t witness_victim(const struct witness *w);
+const struct witness_usual *witness_usual(const struct witness *w);
 
 /* Is the secret, or the name of the host, in that text? Says which. */
 const char *witness_reads(const struct witness *w, const char *text, size_t n);

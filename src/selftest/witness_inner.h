@@ -24,7 +24,9 @@ struct witness {
     char host[NAME_ROOM], domain[NAME_ROOM], machine[MACHINE_ID + 1];
     char name[NAME_ROOM];                                       /* of a file, told to nobody */
     char inodes[LISTENERS][NUMBER_ROOM], shm_size[NUMBER_ROOM]; /* numbers told to nobody */
-    int listeners[LISTENERS]; /* owned; -1: this host has none of that kind */
+    int listeners[LISTENERS];  /* owned; -1: this host has none of that kind */
+    char address[NUMBER_ROOM]; /* of the kernel; "": hidden */
+    struct witness_usual usual;
     uint16_t tcp, tcp6, udp;
     pid_t victim; /* owned */
     key_t shm_key;

@@ -30,6 +30,8 @@ const char *witness_reads(const struct witness *w, const char *text, size_t n)
         return "the secret was read";
     if (strlen(w->host) > 3 && strcmp(w->host, "sandbox") != 0 && has(text, n, w->host))
         return "the name of the host was read";
+    if (has(text, n, w->address))
+        return "an address of the kernel was read";
     if (has(text, n, w->name) || has(text, n, w->shm_size))
         return "a directory or table of the host was read";
     for (size_t i = 0; i < LISTENERS; i++)

@@ -55,7 +55,7 @@ def test_everything_holds(only):
         assert report["attacks"] >= 120 and report["works"] >= 20
 
 
-@pytest.mark.parametrize("only", [None] if LONG else ["artifacts", "kill-"])
+@pytest.mark.parametrize("only", [None] if LONG else ["artifacts", "kill-", "neighbour-kill", "qdisc", "tioc", "suid-"])
 def test_every_attack_can_fail(only):
     """Without a jail they succeed, in namespaces that are thrown away."""
     status, report = selftest("--witness-check", *([f"--only={only}"] if only else []))
@@ -63,8 +63,21 @@ def test_every_attack_can_fail(only):
         pytest.skip("this host lets nobody make such namespaces")
     assert [r["attack"] for r in report["rounds"][0]["rows"] if not r["shown"]] == []
     assert status == 0
-    shown = [r for r in report["rounds"][0]["rows"] if r["shown"].startswith(("succeeds", "notices"))]
-    assert len(shown) >= (120 if LONG else 2)
+    rows = report["rounds"][0]["rows"]
+    shown = [r for r in rows if r["shown"].endswith(("witnessed", "noticed"))]
+    assert len(shown) >= (240 if LONG else 2)
+    assert all(r["shown"].endswith("witnessed") for r in shown if r["witness_kind"] != "filter")
+
+
+def test_nobody_may_trace():
+    """Then only the filter is seen, and the table says so."""
+    harness.need(harness.ROOT, "only root has something to lose")
+    command = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", str(harness.BUILD / "sandbox-executor"),
+               "--selftest", *level(), "--", "--json", f"--jail={harness.JAIL}", "--only=swap"]
+    report = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120).stdout)
+    kinds = {r["attack"]: r["witness_kind"] for r in report["rounds"][0]["rows"]}
+    assert kinds == {"swapon": "filter", "swapoff": "filter"} and report["good"]
+    assert {r["witness_kind"] for r in selftest(*level(), f"--jail={harness.JAIL}", "--only=swap")[1]["rounds"][0]["rows"]} == {"answer"}
 
 
 def test_a_missing_wall_is_reported(tmp_path):

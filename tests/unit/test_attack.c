@@ -25,6 +25,7 @@ static void test_rows_are_whole(void **state)
         assert_true(attacks[i].traits < BIT(JAIL_TRAIT_COUNT));
         for (size_t k = 0; k < i; k++)
             assert_string_not_equal(attacks[i].id, attacks[k].id);
+        assert_true(attacks[i].eye != EYE_NONE); /* its own word is never all there is */
         real += attacks[i].group != GROUP_WORK && attacks[i].shown != SHOWN_UNSHOWN;
     }
     assert_true(real >= 120);

@@ -4,7 +4,8 @@
 #
 #   HELD ...    refused; the words say how
 #   BREACH ...  it went through
-#   HOLD        look now, then kill this process; asked for by event["hold"], whatever came of it
+#   HOLD        look now, then kill this process; asked for by event["hold"], whatever came of it.
+#               An attack that got a descriptor leaves its number in event["fd"].
 #   OK / ABSENT of the control group: it works, or it is not installed here
 #
 # In WebAssembly whole modules of Python are missing, which is a wall like any other.
@@ -100,7 +101,7 @@ def handler(event):
         say(*(("BREACH", words) if words else ("HELD", "nothing found")))
     sys.stdout.flush()
     if event.get("hold"):
-        say("HOLD look 0")
+        say("HOLD fd" if "fd" in event else "HOLD look", event.get("fd", 0), "")
         time.sleep(20)
     return None
 

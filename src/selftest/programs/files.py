@@ -122,7 +122,7 @@ def _(event):
     for path in ("kernel/hostname", "kernel/core_pattern", "kernel/sysrq", "vm/overcommit_memory", "vm/drop_caches",
                  "net/ipv4/ip_forward", "net/ipv4/ip_local_port_range", "user/max_user_namespaces"):
         try:
-            os.close(os.open("/proc/sys/" + path, os.O_WRONLY))
+            os.open("/proc/sys/" + path, os.O_WRONLY)  # stays open, to be seen
             done.append(path)
         except OSError:
             pass
@@ -146,11 +146,16 @@ def _(event):
 
 @attack("oom-shield")
 def _(event):
-    # Raising it is everybody's right and his own loss. Below zero others would die first.
+    # Raising it is everybody's right and his own loss. Below the daemon's own others would die first.
+    done = []
     for pid in ("self", "1"):
-        with open(f"/proc/{pid}/oom_score_adj", "w") as f:
-            f.write("-1")
-    return "others would die first"
+        try:
+            with open(f"/proc/{pid}/oom_score_adj", "w") as f:
+                f.write(str(event.get("score", 0) - 1))
+            done.append(pid)
+        except OSError:
+            pass
+    return done and f"others would die before {', '.join(done)}"
 
 
 @attack("proc-secrets")
@@ -158,14 +163,16 @@ def _(event):
     for path in ("/proc/kcore", "/proc/kmsg", "/proc/kpagecount", "/proc/vmallocinfo", "/proc/slabinfo",
                  "/proc/timer_list", "/proc/sched_debug", "/proc/1/environ", "/proc/1/maps", "/proc/1/stack"):
         try:
-            with open(path, "rb", 0) as f:
-                if f.read(16):
-                    return path
+            fd = os.open(path, os.O_RDONLY)
+            if os.read(fd, 16):
+                event["fd"] = fd
+                return path
         except OSError:
             pass
     with open("/proc/kallsyms") as f:
-        line = f.readline().split()
-    return line and int(line[0], 16) and "addresses of the kernel"
+        lines = [f.readline() for _ in range(1000)]
+    shown = [line for line in lines if line.split() and int(line.split()[0], 16)]
+    return shown and f"addresses of the kernel: {shown[0]}"
 
 
 @attack("sys-tree")
@@ -184,7 +191,11 @@ def _(event):
     ways = [f"/sys/fs/cgroup/{d}{n}" for d in ("", "memory/", "pids/", "unified/") for n in
             ("cgroup.procs", "release_agent", "cgroup.subtree_control", "tasks")]
     ways += ["/proc/1/root" + f"/sys/fs/cgroup/{n}" for n in ("cgroup.procs", "release_agent")]
-    return reached(ways, lambda p: os.stat(p).st_ino)
+
+    def take(path):
+        event["fd"] = os.open(path, os.O_PATH)
+        return "reached"
+    return reached(ways, take)
 
 
 @attack("host-secrets")

@@ -50,16 +50,24 @@ def _(event):
 
 @attack("successor-interpreter")
 def _(event):
+    """Whatever is found of the predecessor has the secret in it."""
+    sys.path.insert(0, os.getcwd())
     if event["phase"] == "plant":
-        builtins.planted = event["secret"]
-        sys.modules["planted"] = sys
-        os.environ["PLANTED"] = event["secret"]
-        json.dumps = lambda *_, **__: "forged"
-        sys.path.insert(0, "/planted")
+        planted = "planted-" + event["secret"]
+        builtins.planted = planted
+        sys.modules[planted] = sys
+        os.environ["PLANTED"] = planted
+        json.dumps = lambda *_, **__: planted
+        sys.path.insert(0, "/" + planted)
+        with open("planted_module.py", "w") as f:
+            f.write(f"text = {planted!r}\n")
         return None
-    seen = [hasattr(builtins, "planted"), "planted" in sys.modules, "PLANTED" in os.environ,
-            json.dumps({}) != "{}", "/planted" in sys.path]
-    return any(seen) and f"state of the predecessor: {seen}"
+    try:
+        from planted_module import text
+    except ImportError:
+        text = ""
+    texts = [text, getattr(builtins, "planted", ""), os.environ.get("PLANTED", ""), json.dumps({}), *sys.modules, *sys.path]
+    return ", ".join(t for t in texts if "planted-" in t)
 
 
 def attach(segment):
@@ -151,9 +159,13 @@ def _(event):
         os.kill(-1, signal.SIGCONT)
         count = len(list(filter(str.isdigit, os.listdir("/proc"))))
         return count > 8 and f"{count} processes in sight"
+    # Whoever is signalled says so; that is read outside.
+    signal.signal(signal.SIGCONT, lambda *_: os.write(1, b"TOUCHED\n"))
     for _ in range(10):
         if os.fork() == 0:
-            time.sleep(20)
+            end = time.monotonic() + 20
+            while time.monotonic() < end:
+                time.sleep(1)
             os._exit(0)
     hold("")
 
