@@ -65,7 +65,7 @@ def test_every_attack_can_fail(only):
     assert status == 0
     rows = report["rounds"][0]["rows"]
     shown = [r for r in rows if r["shown"].endswith(("witnessed", "noticed"))]
-    assert len(shown) >= (240 if LONG else 2)
+    assert len(shown) >= (240 if LONG else 1)
     assert all(r["shown"].endswith("witnessed") for r in shown if r["witness_kind"] != "filter")
 
 
