@@ -375,7 +375,7 @@ program("unhandled", "Promise.reject(new Error('nobody'))")
 program("script", "setTimeout(() => console.log('later'), 2); console.log('now'); require('fs').readFile('/etc/hostname', 'utf8', (e, t) => console.log(t))")
 program("never_settles", "exports.handler = () => new Promise(() => {})")
 program("abort", "process.abort()")
-program("out_of_heap", "const a = []; for (;;) a.push(new Array(1000).fill({}))", memory_limit=128, timeout=60)
+program("out_of_heap", "const a = []; for (;;) a.push(new Array(300000).fill(0))", memory_limit=128, timeout=60)
 
 FAILING = {"errors", "errors_async", "errors_syntax", "errors_module", "killed_by_signal", "exit_code", "exit_in_handler", "unhandled",
            "abort", "never_settles", "out_of_heap"}
@@ -509,7 +509,8 @@ def test_a_run_that_ruins_its_event_loop_ruins_only_itself(warm):
         for (let fd = 4; fd < 64; fd++) { try { fs.writeSync(fd, Buffer.alloc(4096)) } catch {} try { fs.closeSync(fd) } catch {} }
         process.kill(process.pid, 'SIGKILL');"""
     for _ in range(4):
-        assert warm.execute(ruin, "javascript")["exit_code"] == 137
+        # One of its threads may notice and abort before it kills itself.
+        assert warm.execute(ruin, "javascript")["exit_code"] in (134, 137)
     code = "exports.handler = async () => { await new Promise((ok) => setTimeout(ok, 5)); return (await require('fs/promises').readFile('/etc/hostname', 'utf8')) }"
     for _ in range(4):
         assert returned(warm, code) == "sandbox\n"
