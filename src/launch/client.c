@@ -15,7 +15,11 @@
 #include "base/fd.h"
 #include "base/os.h"
 
-enum { HELLO_MS = 15000, END_MS = 5000, LAUNCHER_FD = 3 };
+enum {
+    HELLO_MS = 60000, /* one that dies is noticed at once; this is for one that hangs */
+    END_MS = 5000,
+    LAUNCHER_FD = 3,
+};
 
 __attribute__((noreturn)) static void become_launcher(const struct launch_conf *c, const char *path,
                                                       int sock)

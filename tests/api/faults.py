@@ -19,8 +19,8 @@ import harness
 import koyeb
 
 INJECTOR = harness.BUILD / "tests" / "fault" / "fault-inject"
-TIMEOUT_S = 5      # of a program; one that runs into it was forgotten by somebody
-PATIENCE_S = 20    # for an answer
+TIMEOUT_S = int(5 * harness.SLOW)    # of a program; one that runs into it was forgotten by somebody
+PATIENCE_S = int(20 * harness.SLOW)  # for an answer
 ROLES = ("launcher", "zygote", "keeper", "confine", "init", "worker", "process")
 
 # What each call usually fails with. EMFILE for the rest: most of them make a descriptor.

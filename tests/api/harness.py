@@ -23,7 +23,8 @@ import time
 
 DEADLINE = float(os.environ.get("SBX_DEADLINE") or 30)  # seconds; reached only by a failure
 HTTP_TIMEOUT = max(60, 2 * DEADLINE)
-PATIENCE = int(20 * max(1, DEADLINE / 30))  # seconds for a program that has no reason to hurry
+SLOW = max(1, DEADLINE / 30)  # how many times slower than usual the machine may be
+PATIENCE = int(20 * SLOW)  # seconds for a program that has no reason to hurry
 ROOT = os.geteuid() == 0
 BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or pathlib.Path(__file__).parents[2] / "build").resolve()
 # Where an ordinary user may make control groups, one for each daemon; unset: nowhere.
@@ -321,6 +322,8 @@ class Daemon:
             "SANDBOX_AUTH_MODE": "static", "SANDBOX_SECRET": secrets.token_urlsafe(24),
             "DAEMON_CANARY": CANARY,
         }
+        if SLOW > 1:  # of programs that name no time, which is also how long one of them may hang
+            base["DEFAULT_TIMEOUT"] = str(int(30 * SLOW))
         if JAIL != "native":
             base["ISOLATION"] = JAIL
         if JAIL == "subprocess":

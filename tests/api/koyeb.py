@@ -3,7 +3,9 @@
 import http.client
 import json
 
-DEADLINE = 30.0
+import harness
+
+DEADLINE = harness.DEADLINE
 
 
 class Sandbox:
