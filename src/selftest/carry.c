@@ -84,12 +84,13 @@ static void write_event(struct errand *e, const char *phase, const char *previou
     jw_kv_int(&w, "open_files", e->limits.files_max);
     jw_kv_int(&w, "output", (int64_t)e->limits.output_max);
     jw_kv_int(&w, "patience", PATIENCE_S);
+    jw_kv_bool(&w, "fake", e->fake);
     jw_kv_bool(&w, "hold", attack_is_held(e->attack) && strcmp(phase, "look") == 0);
     jw_kv_double(&w, "cpu", (double)e->limits.cpu_ms / 1000, 3);
     jw_object_end(&w);
 }
 
-static void job_init(struct job *j, const struct carrier *c, const struct attack *a,
+static void job_init(struct job *j, const struct carrier *c, const struct attack *a, bool fake,
                      const char *phase, const char *previous)
 {
     *j = (struct job){
@@ -98,7 +99,8 @@ static void job_init(struct job *j, const struct carrier *c, const struct attack
                    .limits = limits_of(c->config, a->flags, c->slow),
                    .event = BUF_INIT(EVENT_MAX),
                    .code = BUF_INIT(PROGRAM_MAX_BYTES),
-                   .plants = strcmp(phase, "plant") == 0},
+                   .plants = strcmp(phase, "plant") == 0,
+                   .fake = fake},
         .began_us = clock_us(),
     };
     write_event(&j->errand, phase, previous, c->secret);
@@ -292,33 +294,46 @@ static void carry_one(struct carrier *c, const struct attack *a, const char *pre
 {
     struct job j;
 
-    job_init(&j, c, a, "look", previous);
-    j.errand.fake = fake;
+    job_init(&j, c, a, fake, "look", previous);
     if (start(c, &j, s))
         finish(c, &j, s);
     job_done(&j);
 }
 
-static void carry_pair(struct carrier *c, const struct attack *a, struct sight *s)
+/* Is a word of the one in the other? */
+static bool have_in_common(const char *a, const char *b)
+{
+    char words[SIGHT_WORDS], *save = NULL;
+
+    (void)snprintf(words, sizeof words, "%s", a);
+    for (char *one = strtok_r(words, " ", &save); one; one = strtok_r(NULL, " ", &save))
+        if (strstr(b, one))
+            return true;
+    return false;
+}
+
+static void carry_pair(struct carrier *c, const struct attack *a, bool fake, struct sight *s)
 {
     struct sight first = {0};
     struct job j;
     size_t n;
 
-    job_init(&j, c, a, "plant", "");
+    job_init(&j, c, a, fake, "plant", "");
     if (start(c, &j, s)) {
         c->wait(c, &j);
         if (a->flags & FLAG_AFTER)
             c->end(c, &j);
         read_job(&j, c->witness, &first);
         if (first.held)
-            carry_one(c, a, first.numbers, false, s);
+            carry_one(c, a, first.numbers, fake, s);
         else
             s->failed = true, (void)snprintf(s->words, sizeof s->words, "could not be prepared");
         if (!(a->flags & FLAG_AFTER))
             c->end(c, &j);
         if (line_of(&j.result.out, "TOUCHED", &n))
             notice(s, "the neighbour was signalled");
+        if (have_in_common(first.numbers, s->numbers))
+            notice(s, "the same random number twice");
     }
     job_done(&j);
 }
@@ -345,7 +360,7 @@ void carry_attack(struct carrier *c, const struct attack *a, bool fake, struct s
     uint64_t began = clock_us();
 
     if (a->flags & (FLAG_AFTER | FLAG_BESIDE))
-        carry_pair(c, a, &s);
+        carry_pair(c, a, fake, &s);
     else
         carry_one(c, a, "", fake, &s);
     if (look_closely(c->witness, &s, seen))

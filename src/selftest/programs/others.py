@@ -38,11 +38,16 @@ def _(event):
     """Pages of the predecessor, if any were handed on unwiped."""
     import mmap
     if event["phase"] == "plant":
+        if event.get("fake"):  # for a successor who puts it where a careless kernel would have left it
+            with open("left", "w") as f:
+                f.write(event["secret"])
         m = mmap.mmap(-1, 16 << 20)
         for at in range(0, len(m), 4096):
             m[at:at + len(event["secret"])] = event["secret"].encode()
         return None
     m = mmap.mmap(-1, 16 << 20)
+    if event.get("fake"):
+        m.write(read("left").encode())
     pages = (m[at:at + 4096].strip(b"\0") for at in range(0, len(m), 4096))
     page = next(filter(None, pages), None)
     return page and f"a page with something in it: {page[:64]}"
@@ -90,14 +95,16 @@ def _(event):
 
 @attack("random-numbers")
 def _(event):
+    if event.get("fake"):
+        random.seed(7)  # as if both had been forked from one that had started to draw
     numbers = [str(random.random()), uuid.uuid4().hex, os.urandom(8).hex()]
     try:
         import numpy
         numbers.append(str(numpy.random.rand()))
     except ImportError:
         pass
+    say("NUMBERS", *numbers)  # compared outside
     if event["phase"] == "plant":
-        say("NUMBERS", *numbers)
         return None
     before = event["previous"].split()
     return any(n in before for n in numbers) and "the same random number twice"
