@@ -80,15 +80,13 @@ static PyObject *load(const char *name, const char *text)
     return m;
 }
 
-/* Modules that a template of its own has beside those that all have. */
+/* Modules that a template of its own has beside those that all have; the warmer takes its name away. */
 static int warm_science(void)
 {
     PyObject *m = load("_sandbox_science", zygote_python_science);
 
     Py_XDECREF(m);
-    return m && PyDict_DelItemString(PyImport_GetModuleDict(), "_sandbox_science") == 0
-               ? 0
-               : report("modules of data science");
+    return m ? 0 : report("modules of data science");
 }
 
 /* Binds functions and objects of a module: what is called after a fork is not looked up there. */

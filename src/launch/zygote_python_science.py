@@ -12,8 +12,19 @@ for name in MODULES:
 
 try:
     import pandas
-    frame = pandas.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "x"]})  # what is loaded at first use
-    frame.groupby("b").sum()
-    str(frame), frame.to_dict("records"), frame["a"].mean()
 except ImportError:
-    pass
+    pandas = None
+
+
+def rehearse():
+    """What most programs do with it; also what is loaded at first use."""
+    if pandas:
+        frame = pandas.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "x"]})
+        int(frame["a"].sum()), frame["a"].mean()
+
+
+if pandas:
+    whole = pandas.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "x"]})
+    whole.groupby("b").sum()
+    str(whole), whole.to_dict("records")
+    del whole
