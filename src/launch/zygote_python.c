@@ -80,7 +80,8 @@ static PyObject *load(const char *name, const char *text)
     return m;
 }
 
-/* Modules that a template of its own has beside those that all have; the warmer takes its name away. */
+/* Modules that a template of its own has beside those that all have. The warmer takes the name
+ * away again. */
 static int warm_science(void)
 {
     PyObject *m = load("_sandbox_science", zygote_python_science);
