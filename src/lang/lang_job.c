@@ -24,13 +24,17 @@ enum {
     FRAME_COUNT = 4,
 };
 
+/* Text is UTF-8 and all else is as in C: naming one category instead of LANG spares every program
+ * that asks for its locale a dozen files, and SHELL spares bash a look into /etc/passwd. A request
+ * that has a LANG of its own means all categories. */
 static const struct {
-    const char *name, *value;
+    const char *name, *value, *unless;
 } fixed_vars[] = {
-    {"PATH",   "/usr/local/bin:/usr/bin:/bin"},
-    {"HOME",   "/workspace"                  },
-    {"TMPDIR", "/tmp"                        },
-    {"LANG",   "C.UTF-8"                     },
+    {"PATH",     "/usr/local/bin:/usr/bin:/bin", NULL  },
+    {"HOME",     "/workspace",                   NULL  },
+    {"TMPDIR",   "/tmp",                         NULL  },
+    {"LC_CTYPE", "C.UTF-8",                      "LANG"},
+    {"SHELL",    "/bin/bash",                    NULL  },
 };
 
 static int no_memory(struct err *e)
@@ -170,6 +174,23 @@ static int env_put_request(struct lang_job *j, const struct exec_spec *s, struct
     return 0;
 }
 
+static bool is_asked_for(const struct exec_spec *s, const char *name)
+{
+    for (size_t i = 0; name && i < s->vars_n; i++)
+        if (s->vars[i].name.n == strlen(name) && memcmp(s->vars[i].name.p, name, strlen(name)) == 0)
+            return true;
+    return false;
+}
+
+static int env_put_fixed(struct lang_job *j, const struct exec_spec *s, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(fixed_vars); i++)
+        if (!is_asked_for(s, fixed_vars[i].unless) &&
+            env_put_string(j, fixed_vars[i].name, fixed_vars[i].value, e) < 0)
+            return -1;
+    return 0;
+}
+
 static int env_build(struct lang_job *j, const struct exec_spec *s, struct err *e)
 {
     if (s->vars_n > LANG_VARS_MAX)
@@ -177,9 +198,8 @@ static int env_build(struct lang_job *j, const struct exec_spec *s, struct err *
     j->env = calloc(LANG_FIXED_VARS + s->vars_n + 1, sizeof *j->env);
     if (!j->env)
         return no_memory(e);
-    for (size_t i = 0; i < ARRAY_LEN(fixed_vars); i++)
-        if (env_put_string(j, fixed_vars[i].name, fixed_vars[i].value, e) < 0)
-            return -1;
+    if (env_put_fixed(j, s, e) < 0)
+        return -1;
     if (s->dependencies && env_put_string(j, "PYTHONPATH", s->dependencies, e) < 0)
         return -1;
     if (!s->no_event_vars && env_put_event(j, s, e) < 0)

@@ -340,7 +340,7 @@ def test_state_of_one_run_is_not_seen_by_the_next(daemon):
 
 def test_cwd_home_path_and_locale(daemon):
     code = ("import locale, os, sys\ndef handler(e):\n"
-            "    return [os.getcwd(), os.environ['HOME'], os.environ['TMPDIR'], os.environ['LANG'],"
+            "    return [os.getcwd(), os.environ['HOME'], os.environ['TMPDIR'], os.environ['LC_CTYPE'],"
             " sys.getfilesystemencoding(), sys.stdout.encoding]")
     assert daemon.returned(code) == ["/workspace", "/workspace", "/tmp", "C.UTF-8", "utf-8", "utf-8"]
 

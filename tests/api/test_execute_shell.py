@@ -111,11 +111,18 @@ def environment(daemon, **fields):
 
 def test_environment_is_made_from_nothing(daemon):
     got = environment(daemon)
-    assert got["HOME"] == "/workspace" and got["TMPDIR"] == "/tmp" and got["LANG"] == "C.UTF-8"
+    assert got["HOME"] == "/workspace" and got["TMPDIR"] == "/tmp" and got["LC_CTYPE"] == "C.UTF-8"
     assert got["PATH"].split(":")[-2:] == ["/usr/bin", "/bin"] or "/usr/bin" in got["PATH"].split(":")
-    allowed = {"HOME", "TMPDIR", "LANG", "PATH", "PYTHONPATH", "EVENT_JSON", "PWD", "SHLVL", "_", "OLDPWD",
+    allowed = {"HOME", "TMPDIR", "LC_CTYPE", "PATH", "PYTHONPATH", "EVENT_JSON", "PWD", "SHLVL", "_", "OLDPWD",
                "USER", "LOGNAME", "SHELL", "TERM", "EXECUTION_ID", "NODE_PATH", "LC_ALL"}
     assert set(got) <= allowed, set(got) - allowed
+
+
+def test_text_is_utf8_and_a_locale_of_the_request_is_whole(daemon):
+    code = "locale; echo ${#E}"
+    assert daemon.printed(code, env_vars={"E": "é漢"}).splitlines()[-1] == "2"
+    mine = daemon.printed(code, env_vars={"E": "é漢", "LANG": "C"}).splitlines()
+    assert mine[0] == "LANG=C" and 'LC_CTYPE="C"' in mine and mine[-1] == "5"
 
 
 def test_variables_of_the_request_come_last(daemon):

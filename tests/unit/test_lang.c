@@ -349,11 +349,12 @@ static void the_environment_is_made_from_nothing(void **state)
     assert_string_equal(env_of(p, "PATH"), "/usr/local/bin:/usr/bin:/bin");
     assert_string_equal(env_of(p, "HOME"), "/workspace");
     assert_string_equal(env_of(p, "TMPDIR"), "/tmp");
-    assert_string_equal(env_of(p, "LANG"), "C.UTF-8");
+    assert_string_equal(env_of(p, "LC_CTYPE"), "C.UTF-8");
+    assert_string_equal(env_of(p, "SHELL"), "/bin/bash");
     assert_string_equal(env_of(p, "EVENT_JSON"), "{}");
     while (p->envp[n])
         n++;
-    assert_int_equal(n, 5);
+    assert_int_equal(n, 6);
 }
 
 static void dependencies_are_on_the_module_path(void **state)
