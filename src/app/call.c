@@ -168,25 +168,6 @@ int call_dirs_find(struct call *c, struct err *e)
     return 0;
 }
 
-/* With onPermissionDenied "throw" what is not allowed fails when it is tried; otherwise a run is to
- * see its own writes. */
-static int fence(struct call *c, struct err *e)
-{
-    const struct rights_ask ask = {
-        .mount = &c->tree->mount,
-        .workdir = c->request.workdir,
-        .files = c->request.files,
-        .files_n = c->request.files_n,
-        .made = (const char *const *)c->tree->made,
-        .made_n = c->tree->made_n,
-    };
-
-    if (!c->tree->mount.has_perms || c->tree->mount.denied != PERM_THROW)
-        return 0;
-    c->fenced = true;
-    return rights_find(&ask, &c->rights, e);
-}
-
 int call_plan(struct call *c, struct err *e)
 {
     struct lang_call spec = {
@@ -202,9 +183,12 @@ int call_plan(struct call *c, struct err *e)
         .wasm = c->wasm,
     };
 
-    if (call_dirs_find(c, e) < 0 || fence(c, e) < 0)
+    if (call_dirs_find(c, e) < 0 ||
+        call_tree_fence(c->tree, &c->request, &c->rights, &c->fenced, e) < 0)
         return -1;
     spec.rights = c->fenced ? &c->rights : NULL;
+    if (call_tree_lend(c->tree, &c->request, spec.rights, &spec.lazy, e) < 0)
+        return -1;
     if (c->dirs.n > 0)
         spec.dirs = c->dirs.p;
     spec.made = (const char *const *)c->tree->made;
@@ -304,10 +288,10 @@ static int read_schema(struct call *c, struct err *e)
 static void load_run(struct work *w)
 {
     struct call *c = call_of_work(w);
+    const struct tree_load how = {c->app, &c->where, c->lang, &c->limits};
     struct err e;
 
-    if (call_tree_load(c->tree, &c->request, c->app->config.mount_roots, c->limits.workspace_max,
-                       &e) < 0)
+    if (call_tree_load(c->tree, &c->request, &how, &e) < 0)
         c->load_error = e;
 }
 

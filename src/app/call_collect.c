@@ -26,7 +26,7 @@ int call_collect_init(struct call *c, struct err *e)
         .tree = c->tree,
         .workdir = c->request.workdir,
         .place = c->fenced ? lang_call_place((enum call_lang_id)c->lang, c->wasm) : NULL,
-        .from_top = c->dirs.n > 0,
+        .from_top = c->dirs.n > 0 || c->tree->lent,
         .contents = c->request.include_contents,
         .fenced = c->fenced,
         .read = on_read,

@@ -86,6 +86,8 @@ static void judge(struct call *c)
     if (c->ran)
         call_outcome_reach(&c->result, &c->limits, &c->outcome);
     collect_judge(&c->collect, &c->result.error, &c->outcome);
+    if (c->tree->lent && c->request.include_contents)
+        call_tree_recall(c->tree, &c->request, &c->collect.changes);
 }
 
 static void render(struct call *c)

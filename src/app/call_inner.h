@@ -43,6 +43,8 @@ void call_timings_json(struct jw *w, const struct stamps *at);
 /* What was changed, as far as it is wanted. */
 void call_files_json(struct jw *w, const struct changes *all, const struct call_request *r,
                      int64_t left_out);
+/* How the files of mounts came in: loading, and why not as it was asked for. */
+void call_loading_json(struct jw *w, const struct call_tree *t);
 /* The most bytes that takes. */
 size_t call_files_room(const struct changes *all);
 

@@ -152,6 +152,16 @@ static void write_error(struct jw *w, const struct call *c)
     jw_object_end(w);
 }
 
+void call_loading_json(struct jw *w, const struct call_tree *t)
+{
+    const char *loading = mount_loaded(&t->mount, t->lent);
+
+    if (loading)
+        jw_kv_string(w, "loading", loading);
+    if (t->refused[0])
+        jw_kv_string(w, "loadingReason", t->refused);
+}
+
 static void write_meta(struct jw *w, const struct call *c)
 {
     const struct stamps *at = &c->result.at;
@@ -167,8 +177,7 @@ static void write_meta(struct jw *w, const struct call *c)
         jw_kv_bytes(w, "functionName", c->function.p, c->function.n);
     if (c->ran)
         jw_kv_string(w, "argsMode", call_mode_name(c->mode));
-    if (mount_loaded(&c->tree->mount))
-        jw_kv_string(w, "loading", mount_loaded(&c->tree->mount));
+    call_loading_json(w, c->tree);
     jw_object_end(w);
 }
 

@@ -9,7 +9,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "app/app.h"
+#include "app/call_walk.h"
 #include "base/fd.h"
+#include "call/langs.h"
+#include "core/port_jail.h"
 
 enum { DEPTH_MAX = 64 };
 
@@ -20,6 +24,7 @@ struct call_tree *call_tree_new(void)
     if (!t)
         return NULL;
     t->holders = 1;
+    t->lazy.list = -1;
     for (size_t i = 0; i < MOUNT_DIRS_MAX; i++)
         t->fd[i] = -1;
     return t;
@@ -46,6 +51,7 @@ void call_tree_drop(struct call_tree *t)
         return;
     mount_done(&t->mount);
     fd_close_all(t->fd, MOUNT_DIRS_MAX);
+    fd_close_all(&t->lazy.list, 1);
     list_free(&t->made, &t->made_n);
     list_free(&t->owned, &t->owned_n);
     free(t);
@@ -56,8 +62,7 @@ static int no_memory(struct err *e)
     return err_set(e, ERR_HOST, "out of memory");
 }
 
-/* Takes the text, also when it fails. */
-static int push(char ***list, size_t *n, char *text, struct err *e)
+int walk_keep(char ***list, size_t *n, char *text, struct err *e)
 {
     char **more = text ? reallocarray(*list, *n + 1, sizeof *more) : NULL;
 
@@ -114,40 +119,36 @@ static int open_host(const char *roots, const char *path, struct err *e)
 
 /* ---- loading ---- */
 
-struct walk {
-    struct call_tree *tree;
-    struct call_request *request;
-    const struct mount_dir *dir;
-    int root;
-    uint64_t room, total;
-    struct buf path; /* inside */
-    size_t base;     /* bytes of the mount's own path and a slash */
-    size_t files_cap;
-    struct err *e;
-};
-
-static int add_file(struct walk *w, char *content, size_t n)
+int walk_add(struct walk *w, const struct call_file *f)
 {
+    size_t max = w->tree->lent ? TREE_LENT_MAX : CALL_FILES_MAX;
     struct call_request *r = w->request;
     struct call_file *files;
-    char *path = strdup(w->path.p);
 
-    if (push(&w->tree->owned, &w->tree->owned_n, content, w->e) < 0) {
-        free(path);
-        return -1;
-    }
-    if (push(&w->tree->owned, &w->tree->owned_n, path, w->e) < 0)
-        return -1;
-    if (r->files_n >= CALL_FILES_MAX)
-        return err_set(w->e, ERR_CALLER, "options.mount: more than %d files", CALL_FILES_MAX);
+    if (r->files_n - w->given_n >= max)
+        return err_set(w->e, ERR_CALLER, "options.mount: more than %zu files", max);
     files = reallocarray(r->files, r->files_n + 1, sizeof *files);
     if (!files)
         return no_memory(w->e);
     r->files = files;
-    r->files[r->files_n++] = (struct call_file){
-        path, {content, n}
-    };
+    r->files[r->files_n++] = *f;
     return 0;
+}
+
+static int add_file(struct walk *w, char *content, size_t n)
+{
+    struct call_tree *t = w->tree;
+    char *path = strdup(w->path.p);
+
+    if (walk_keep(&t->owned, &t->owned_n, content, w->e) < 0) {
+        free(path);
+        return -1;
+    }
+    if (walk_keep(&t->owned, &t->owned_n, path, w->e) < 0)
+        return -1;
+    return walk_add(w, &(struct call_file){
+                           .path = path, .content = {content, n}
+    });
 }
 
 static int load_file(struct walk *w, int fd, uint64_t size)
@@ -167,6 +168,15 @@ static int load_file(struct walk *w, int fd, uint64_t size)
     return add_file(w, content, (size_t)got);
 }
 
+bool walk_takes(struct walk *w, uint64_t size)
+{
+    const struct mount *m = &w->tree->mount;
+
+    if (size > m->file_max || w->total + size > m->total_max)
+        return false; /* left out, as the request says */
+    return true;
+}
+
 static bool may_be_seen(const struct walk *w)
 {
     unsigned allowed = mount_allows(&w->tree->mount, w->path.p, "");
@@ -174,7 +184,8 @@ static bool may_be_seen(const struct walk *w)
     return (allowed & (PERM_READ | PERM_LIST)) == (PERM_READ | PERM_LIST);
 }
 
-static int visit_file(struct walk *w)
+/* What a link leads to is copied: a file that is lent can have one name only. */
+static int visit_file(struct walk *w, bool link)
 {
     const struct mount *m = &w->tree->mount;
     enum fd_links links = m->links == LINKS_INSIDE ? FD_LINKS_INSIDE : FD_LINKS_NEVER;
@@ -183,11 +194,13 @@ static int visit_file(struct walk *w)
 
     if (!may_be_seen(w) || !mount_wants(m, w->dir, w->path.p + w->base))
         return 0;
+    if (w->tree->lent && !link)
+        return walk_lend(w);
     fd = fd_open_beneath(w->root, w->path.p + w->base, O_RDONLY | O_NONBLOCK, 0, links);
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
-    if ((uint64_t)st.st_size > m->file_max || w->total + (uint64_t)st.st_size > m->total_max)
-        return 0; /* left out, as the request says */
+    if (!walk_takes(w, (uint64_t)st.st_size))
+        return 0;
     if (w->total + (uint64_t)st.st_size > w->room)
         return err_set(w->e, ERR_CALLER,
                        "options.mount: '%.200s' has more bytes than a workspace; limit what is "
@@ -217,7 +230,7 @@ static int visit(struct walk *w, int fd, const struct dirent *at, int depth)
         closep(&sub);
     } else if (at->d_type == DT_REG ||
                (at->d_type == DT_LNK && w->tree->mount.links == LINKS_INSIDE)) {
-        r = visit_file(w);
+        r = visit_file(w, at->d_type == DT_LNK);
     }
     w->path.n = before;
     w->path.p[before] = '\0';
@@ -229,11 +242,13 @@ static int walk(struct walk *w, int fd, int depth)
     int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
     DIR *d = own < 0 ? NULL : fdopendir(own);
 
-    r = push(&w->tree->made, &w->tree->made_n, strdup(w->path.p), w->e);
+    r = walk_keep(&w->tree->made, &w->tree->made_n, strdup(w->path.p), w->e);
     if (!d) {
         closep(&own);
         return r;
     }
+    if (r == 0 && w->tree->lent)
+        r = walk_enter(w, fd);
     for (struct dirent *at; r == 0 && (at = readdir(d));)
         if (strcmp(at->d_name, ".") != 0 && strcmp(at->d_name, "..") != 0)
             r = visit(w, fd, at, depth);
@@ -241,16 +256,22 @@ static int walk(struct walk *w, int fd, int depth)
     return r;
 }
 
-static int load_dir(struct call_tree *t, struct call_request *r, size_t i, struct walk *w)
+static int load_dir(struct walk *w, size_t i)
 {
+    struct call_tree *t = w->tree;
+    int r;
+
     w->dir = &t->mount.dir[i];
     w->root = t->fd[i];
     w->path = BUF_INIT(CALL_PATH_MAX);
     (void)buf_puts(&w->path, w->dir->inside);
     (void)buf_putc(&w->path, '/');
     w->base = w->path.n;
-    (void)r;
-    return walk(w, t->fd[i], 0);
+    r = t->lent ? walk_begin(w) : 0;
+    if (r == 0)
+        r = walk(w, t->fd[i], 0);
+    buf_done(&w->path);
+    return r;
 }
 
 /* What may not be read or listed is not there. */
@@ -265,21 +286,88 @@ static void hide_files(const struct call_tree *t, struct call_request *r)
     r->files_n = n;
 }
 
-int call_tree_load(struct call_tree *t, struct call_request *r, const char *roots, uint64_t room,
-                   struct err *e)
+static int open_all(struct call_tree *t, const char *roots, struct err *e)
 {
-    struct walk w = {.tree = t, .request = r, .room = room, .e = e};
-    int result = 0;
-
-    hide_files(t, r);
-    for (size_t i = 0; i < t->mount.n && result == 0; i++) {
+    for (size_t i = 0; i < t->mount.n; i++) {
         t->fd[i] = open_host(roots, t->mount.dir[i].host, e);
         if (t->fd[i] < 0)
             return -1;
-        result = load_dir(t, r, i, &w);
-        buf_done(&w.path);
     }
-    return result;
+    return 0;
+}
+
+static int load_all(struct walk *w)
+{
+    int r = 0;
+
+    w->total = 0;
+    for (size_t i = 0; i < w->tree->mount.n && r == 0; i++)
+        r = load_dir(w, i);
+    return r;
+}
+
+/* Another way is tried from the beginning. */
+static void unload(struct walk *w)
+{
+    struct call_tree *t = w->tree;
+
+    t->lent = false;
+    list_free(&t->made, &t->made_n);
+    list_free(&t->owned, &t->owned_n);
+    w->request->files_n = w->given_n;
+}
+
+static void refuse(struct call_tree *t, const char *why)
+{
+    (void)snprintf(t->refused, sizeof t->refused, "%s", why);
+}
+
+/* Why nothing can be lent; "": it can. */
+static const char *lending_refused(const struct tree_load *how)
+{
+    if (call_lang((size_t)how->lang)->flags & CALL_COMPILED)
+        return "a compiler is given all files";
+    return how->where->jail->lazy_refused;
+}
+
+int call_tree_load(struct call_tree *t, struct call_request *r, const struct tree_load *how,
+                   struct err *e)
+{
+    struct walk w = {.tree = t, .request = r, .room = how->limits->workspace_max, .e = e};
+    const char *no = t->mount.load == LOAD_LAZY && t->mount.n > 0 ? lending_refused(how) : NULL;
+    int result;
+
+    hide_files(t, r);
+    w.given_n = r->files_n;
+    if (open_all(t, how->app->config.mount_roots, e) < 0)
+        return -1;
+    if (no)
+        refuse(t, no);
+    t->lent = no && !*no;
+    result = load_all(&w);
+    if (!t->lent || !w.unfit)
+        return result;
+    refuse(t, w.unfit);
+    unload(&w);
+    return load_all(&w);
+}
+
+/* ---- the fence ---- */
+
+int call_tree_fence(const struct call_tree *t, const struct call_request *r,
+                    struct call_rights *ret, bool *ret_fenced, struct err *e)
+{
+    const struct rights_ask ask = {
+        .mount = &t->mount,
+        .workdir = r->workdir,
+        .files = r->files,
+        .files_n = r->files_n,
+        .made = (const char *const *)t->made,
+        .made_n = t->made_n,
+    };
+
+    *ret_fenced = t->mount.has_perms && t->mount.denied == PERM_THROW;
+    return *ret_fenced ? rights_find(&ask, ret, e) : 0;
 }
 
 /* ---- judging ---- */

@@ -13,10 +13,14 @@ enum { ROW_ROOM = 512, ESCAPE_FACTOR = 6 };
 struct sync {
     struct work work; /* first */
     struct sync_order order;
-    const struct change **done; /* owned array of borrowed ones: what can be undone */
+    struct done {
+        const struct change *change; /* borrowed */
+        char *kept; /* owned: where the host's own file is until the end; NULL: we have its bytes */
+    } * done;       /* owned: what can be undone */
     size_t done_n;
-    int type;    /* which kind of change is looked at */
-    size_t next; /* and which one of all */
+    size_t kept_n; /* of those that are put aside */
+    int type;      /* which kind of change is looked at */
+    size_t next;   /* and which one of all */
     const struct change *now;
     int result;                         /* of writing it */
     struct buf failed, skipped, events; /* owned: JSON rows */
@@ -49,12 +53,15 @@ static int apply(const struct call_tree *t, const struct change *one)
     return host_file_write(root, path, (struct bytes){one->content.p, one->content.n});
 }
 
-static void undo(const struct call_tree *t, const struct change *one)
+static void undo(const struct call_tree *t, const struct done *d)
 {
+    const struct change *one = d->change;
     const char *path = "";
     int root = target(t, one, &path);
 
-    if (one->before)
+    if (d->kept)
+        (void)!host_file_restore(root, path, d->kept);
+    else if (one->before)
         (void)!host_file_write(root, path, one->before->content);
     else
         (void)!host_file_remove(root, path);
@@ -62,9 +69,61 @@ static void undo(const struct call_tree *t, const struct change *one)
 
 static void roll_back(struct sync *s)
 {
-    while (s->done_n > 0)
-        undo(s->order.tree, s->done[--s->done_n]);
+    s->kept_n = 0;
+    while (s->done_n > 0) {
+        struct done *d = &s->done[--s->done_n];
+
+        undo(s->order.tree, d);
+        free(take_ptr(&d->kept));
+    }
     s->rolled_back = true;
+}
+
+/* A file whose bytes we never had is put aside instead, where everything may have to be undone. */
+static int put_aside(struct sync *s, struct done *d)
+{
+    const char *path = "";
+    int root = target(s->order.tree, d->change, &path);
+
+    if (s->order.rules->on_error != ERROR_ROLLBACK || !d->change->before ||
+        !d->change->before->unread)
+        return 0;
+    return host_file_keep(root, path, &d->kept);
+}
+
+/* Nothing will be undone any more. */
+static void forget_kept(struct sync *s)
+{
+    s->kept_n = 0;
+    for (size_t i = 0; i < s->done_n; i++) {
+        const char *path = "";
+        int root = target(s->order.tree, s->done[i].change, &path);
+
+        if (s->done[i].kept)
+            (void)!host_file_forget(root, path, s->done[i].kept);
+        free(take_ptr(&s->done[i].kept));
+    }
+}
+
+static void step_apply(struct sync *s)
+{
+    struct done *d = &s->done[s->done_n];
+    const char *path = "";
+    int root = target(s->order.tree, s->now, &path);
+
+    *d = (struct done){.change = s->now};
+    s->result = put_aside(s, d);
+    if (s->result == 0)
+        s->result = apply(s->order.tree, s->now);
+    if (s->result == 0) {
+        s->done_n++;
+        s->kept_n += d->kept != NULL;
+        return;
+    }
+    if (d->kept)
+        (void)!host_file_forget(root, path, d->kept);
+    free(take_ptr(&d->kept));
+    s->stopped = s->order.rules->on_error != ERROR_CONTINUE;
 }
 
 /* ---- the report ---- */
@@ -144,7 +203,7 @@ void sync_report(const struct sync *s, struct buf *out)
     struct jw w = JW(out);
 
     for (size_t i = 0; i < s->done_n; i++)
-        put_path(&synced, s->done[i]);
+        put_path(&synced, s->done[i].change);
     *out = BUF_INIT(synced.n + s->failed.n + s->skipped.n + s->events.n + ROW_ROOM);
     jw_object(&w);
     put_list(&w, "synced", &synced);
@@ -220,15 +279,12 @@ static void step_run(struct work *w)
     struct sync *s = of_work(w);
     enum mount_error how = s->order.rules->on_error;
 
-    if (s->now) {
-        s->result = apply(s->order.tree, s->now);
-        if (s->result == 0)
-            s->done[s->done_n++] = s->now;
-        else
-            s->stopped = how != ERROR_CONTINUE;
-    }
+    if (s->now)
+        step_apply(s);
     if (s->stopped && how == ERROR_ROLLBACK)
         roll_back(s);
+    else if (!s->now)
+        forget_kept(s);
 }
 
 static void settle(struct sync *s)
@@ -252,11 +308,12 @@ static void step_done(struct work *w)
         settle(s);
     if (!s->stopped && find_next(s))
         tell(s, "beforeSync", s->now, NULL);
-    else if (was_stopped || !s->stopped) {
+    else if (s->kept_n == 0 && (was_stopped || !s->stopped)) {
         s->order.done(s->order.user, s);
         return;
     }
-    work_submit(s->order.work, &s->work); /* one more file, or the end of an aborted one */
+    /* one more file, or the end of an aborted one, or of what was put aside */
+    work_submit(s->order.work, &s->work);
 }
 
 int sync_start(const struct sync_order *o, struct sync **ret, struct err *e)

@@ -22,7 +22,9 @@ struct change_work {
     struct collect *whose;
     int fd; /* owned */
     uint64_t size;
-    size_t keep; /* bytes to read; 0: only that it is there counts */
+    size_t keep;                  /* bytes to read; 0: only that it is there counts */
+    const struct call_file *lent; /* to be compared with what the host has; NULL: nothing is */
+    bool same;                    /* it is */
     ssize_t before;
     struct buf content; /* owned */
     int64_t mtime_s, mtime_ns;
@@ -34,7 +36,9 @@ static void change_read(struct change_work *w)
 {
     size_t got = 0;
 
-    if (w->keep == 0 || buf_reserve(&w->content, w->keep) < 0)
+    if (w->lent)
+        w->same = call_tree_same(w->whose->tree, w->lent, w->fd, w->size);
+    if (w->same || w->keep == 0 || buf_reserve(&w->content, w->keep) < 0)
         return;
     while (got < w->keep) {
         ssize_t n = pread(w->fd, w->content.p + got, w->keep - got, (off_t)got);
@@ -54,6 +58,8 @@ static bool is_unchanged(const struct change_work *w, const struct call_file *ol
 {
     const struct bytes *was = &old->content;
 
+    if (w->same)
+        return true;
     return !old->unread && w->size == was->n &&
            (was->n == 0 || (w->content.n == was->n && memcmp(w->content.p, was->p, was->n) == 0));
 }
@@ -162,7 +168,7 @@ static void file_look(struct collect *k, struct run_file *f, const char *path)
     struct change_work *w;
     struct stat st;
 
-    if ((before < 0 && is_ours(k, path)) || fstat(f->fd, &st) < 0)
+    if (f->untouched || (before < 0 && is_ours(k, path)) || fstat(f->fd, &st) < 0)
         return;
     stamp = stamp_of(&st);
     if (before >= 0) {
@@ -185,8 +191,10 @@ static void file_look(struct collect *k, struct run_file *f, const char *path)
     w->path = strdup(path);
     w->fd = take_fd(&f->fd);
     w->keep = wanted(k, w);
+    if (before >= 0 && k->changes.before[before].host && k->changes.before[before].size == w->size)
+        w->lent = &k->changes.before[before];
     w->content = BUF_INIT(w->keep + 1);
-    if (!w->path || w->keep <= READ_INLINE) {
+    if (!w->path || (w->keep <= READ_INLINE && !w->lent)) {
         if (w->path)
             change_read(w);
         change_settle(w);

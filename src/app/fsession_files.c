@@ -85,10 +85,10 @@ static struct fsession *of_work(struct work *w)
 static void load_run(struct work *w)
 {
     struct fsession *s = of_work(w);
+    const struct tree_load how = {s->app, &s->where, s->lang, &s->limits};
     struct err e;
 
-    if (call_tree_load(s->tree, &s->request, s->app->config.mount_roots, s->limits.workspace_max,
-                       &e) < 0)
+    if (call_tree_load(s->tree, &s->request, &how, &e) < 0)
         s->load_error = e;
 }
 
@@ -123,26 +123,10 @@ void fsession_mounts_load(struct fsession *s, void (*then)(struct fsession *s))
 
 /* ---- before a process ---- */
 
-/* What is not allowed fails when it is tried, if that is what was asked for. */
-static int fence(struct fsession *s, struct err *e)
-{
-    const struct rights_ask ask = {
-        .mount = &s->tree->mount,
-        .workdir = s->request.workdir,
-        .files = s->request.files,
-        .files_n = s->request.files_n,
-        .made = (const char *const *)s->tree->made,
-        .made_n = s->tree->made_n,
-    };
-
-    rights_done(&s->rights);
-    s->fenced = s->tree->mount.has_perms && s->tree->mount.denied == PERM_THROW;
-    return s->fenced ? rights_find(&ask, &s->rights, e) : 0;
-}
-
 int fsession_files_begin(struct fsession *s, struct err *e)
 {
-    if (fence(s, e) < 0)
+    rights_done(&s->rights);
+    if (call_tree_fence(s->tree, &s->request, &s->rights, &s->fenced, e) < 0)
         return -1;
     if (known_begin(&s->known, s->request.files, s->request.files_n) < 0)
         return err_set(e, ERR_HOST, "out of memory");
@@ -156,7 +140,7 @@ static const char *name_inside(const struct fsession *s, const char *path)
 {
     size_t n = strcspn(path + 1, "/");
 
-    if (s->dirs.n == 0)
+    if (s->dirs.n == 0 && !s->tree->lent)
         return strncmp(path, workspace, sizeof workspace - 1) == 0 ? path + sizeof workspace - 1
                                                                    : NULL;
     if (strncmp(path, workspace, sizeof workspace - 1) == 0)
@@ -356,7 +340,7 @@ bool fsession_files_look(struct fsession *s)
         .tree = s->tree,
         .workdir = s->request.workdir,
         .place = s->fenced ? lang_call_place((enum call_lang_id)s->lang, s->wasm) : NULL,
-        .from_top = s->dirs.n > 0,
+        .from_top = s->dirs.n > 0 || s->tree->lent,
         .contents = s->current && s->current->request.include_contents,
         .fenced = s->fenced,
         .read = on_read,

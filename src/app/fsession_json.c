@@ -147,8 +147,8 @@ static void write_meta(struct jw *w, const struct turn *t)
     jw_kv_string(w, "language", t->lang >= 0 ? call_lang((size_t)t->lang)->name : NULL);
     if (t->request.function.p)
         jw_kv_bytes(w, "functionName", t->request.function.p, t->request.function.n);
-    if (t->tree && mount_loaded(&t->tree->mount))
-        jw_kv_string(w, "loading", mount_loaded(&t->tree->mount));
+    if (t->tree)
+        call_loading_json(w, t->tree);
     jw_object_end(w);
 }
 

@@ -39,6 +39,8 @@ static int process_open(struct fsession *s, struct err *e)
         .rights = s->fenced ? &s->rights : NULL,
     };
 
+    if (call_tree_lend(s->tree, &s->request, spec.rights, &spec.lazy, e) < 0)
+        return -1;
     if (s->build)
         spec.program = (struct bytes){s->build->program.p, s->build->program.n};
     struct run_events events = {.ready = on_ready,

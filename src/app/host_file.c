@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/random.h"
 
-enum { TEMP_RANDOM = 12, TEMP_MAX = 40 };
+enum { TEMP_RANDOM = 12, TEMP_MAX = 40, COPY_PART = 16 * 1024 };
 
 struct place {
     int dir; /* owned: the directory the file is in */
@@ -90,4 +91,69 @@ int host_file_remove(int root, const char *path)
         r = -errno;
     closep(&p.dir);
     return r == -ENOENT ? 0 : r;
+}
+
+/* ---- undoing ---- */
+
+/* Where the kernel lets nobody but its owner give a file another name. */
+static int copy_aside(const struct place *p, const char *to_name)
+{
+    cleanup_close int to = -1, from = openat(p->dir, p->name,
+                                             O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    char part[COPY_PART];
+    struct stat st;
+    ssize_t n = 0;
+    int r = 0;
+
+    if (from < 0 || fstat(from, &st) < 0)
+        return -errno;
+    to = openat(p->dir, to_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st.st_mode & 0777);
+    if (to < 0)
+        return -errno;
+    while (r == 0 && (n = read(from, part, sizeof part)) > 0)
+        r = fd_write_all(to, part, (size_t)n);
+    if (r == 0 && n < 0)
+        r = -errno;
+    if (r < 0)
+        (void)unlinkat(p->dir, to_name, 0);
+    return r;
+}
+
+int host_file_keep(int root, const char *path, char **ret)
+{
+    struct place p = {-1, NULL};
+    char temp[TEMP_MAX] = ".sandbox-kept-";
+    int r = place_open(root, path, false, &p);
+
+    random_base36(temp + strlen(temp), TEMP_RANDOM);
+    *ret = NULL;
+    if (r == 0 && linkat(p.dir, p.name, p.dir, temp, 0) < 0)
+        r = errno == ENOENT ? -ENOENT : copy_aside(&p, temp);
+    closep(&p.dir);
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    *ret = strdup(temp);
+    return *ret ? 0 : -ENOMEM;
+}
+
+int host_file_restore(int root, const char *path, const char *kept)
+{
+    struct place p = {-1, NULL};
+    int r = place_open(root, path, true, &p);
+
+    if (r == 0 && renameat(p.dir, kept, p.dir, p.name) < 0)
+        r = -errno;
+    closep(&p.dir);
+    return r;
+}
+
+int host_file_forget(int root, const char *path, const char *kept)
+{
+    struct place p = {-1, NULL};
+    int r = place_open(root, path, false, &p);
+
+    if (r == 0 && unlinkat(p.dir, kept, 0) < 0)
+        r = -errno;
+    closep(&p.dir);
+    return r;
 }

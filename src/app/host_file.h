@@ -12,3 +12,10 @@
 must_check int host_file_write(int root, const char *path, struct bytes content);
 /* One that is not there counts as removed. */
 must_check int host_file_remove(int root, const char *path);
+
+/* A second name for a file, beside it, whatever becomes of the first; a copy only where the kernel
+ * refuses that. *ret is the caller's; NULL: there is no such file. Then it goes back to its place,
+ * or the second name goes. */
+must_check int host_file_keep(int root, const char *path, char **ret);
+must_check int host_file_restore(int root, const char *path, const char *kept);
+must_check int host_file_forget(int root, const char *path, const char *kept);

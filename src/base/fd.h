@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 
-enum { FD_PASS_MAX = 16 }; /* descriptors in one message */
+enum { FD_PASS_MAX = 32 }; /* descriptors in one message */
 
 /*
  * One message with descriptors. The descriptors stay the caller's. An empty message is -EINVAL: on

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -59,6 +60,11 @@ struct timespec os_mtime(const struct stat *st);
 struct timespec os_ctime(const struct stat *st); /* or anything about it */
 /* What was written to a file may go to its disk, without waiting for it. */
 void os_write_back(int fd);
+/* A file below a directory as it is, and whether we may read it, by looking alone: nothing is
+ * opened, so nothing can happen. No link is followed. -errno */
+must_check int os_look_beneath(int dir, const char *path, struct stat *ret, bool *ret_readable);
+/* Is it on a file system that an overlay can show, read only for whom it is meant (lazy.h)? */
+bool os_can_be_lent(int dir);
 /* That we may use; at least 1. */
 size_t os_processors(void);
 /* Cannot be optimised away. */

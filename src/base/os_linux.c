@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/magic.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -13,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -150,4 +152,32 @@ int os_give_up(void)
     return syscall(SYS_capset, &head, none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
                ? -errno
                : 0;
+}
+
+/* ---- looking ---- */
+
+int os_look_beneath(int dir, const char *path, struct stat *ret, bool *ret_readable)
+{
+    cleanup_close int fd = fd_open_beneath(dir, path, O_PATH, 0, FD_LINKS_NEVER);
+
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, ret) < 0)
+        return -errno;
+    *ret_readable = faccessat(fd, "", R_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
+    return 0;
+}
+
+bool os_can_be_lent(int dir)
+{
+    static const unsigned long known[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+                                          TMPFS_MAGIC, F2FS_SUPER_MAGIC};
+    struct statfs fs;
+
+    if (fstatfs(dir, &fs) < 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if ((unsigned long)fs.f_type == known[i])
+            return true;
+    return false;
 }

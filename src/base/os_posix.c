@@ -200,3 +200,17 @@ int os_give_up(void)
 {
     return 0; /* there is nothing of the kind */
 }
+
+/* ---- looking ---- */
+
+int os_look_beneath(int dir, const char *path, struct stat *ret, bool *ret_readable)
+{
+    (void)dir, (void)path, (void)ret, (void)ret_readable;
+    return -ENOSYS;
+}
+
+bool os_can_be_lent(int dir)
+{
+    (void)dir;
+    return false;
+}

@@ -217,11 +217,11 @@ void mount_done(struct mount *m)
     perms_done(&m->perms);
 }
 
-const char *mount_loaded(const struct mount *m)
+const char *mount_loaded(const struct mount *m, bool lent)
 {
     if (m->n == 0)
         return NULL;
-    return m->load == LOAD_EXPLICIT ? "explicit" : "eager";
+    return m->load == LOAD_EXPLICIT ? "explicit" : lent ? "lazy" : "eager";
 }
 
 const struct mount_dir *mount_of(const struct mount *m, const char *path)

@@ -58,8 +58,8 @@ struct mount {
 must_check int mount_parse(struct mount *m, struct json_value mount, struct json_value permissions,
                            struct err *e);
 void mount_done(struct mount *m);
-/* How its files really came in: "eager" or "explicit"; NULL: there is no mount. */
-const char *mount_loaded(const struct mount *m);
+/* How its files really came in: "eager", "lazy" or "explicit"; NULL: there is no mount. */
+const char *mount_loaded(const struct mount *m, bool lent);
 
 /* The directory a path inside is below, or is itself; NULL: none. */
 const struct mount_dir *mount_of(const struct mount *m, const char *path);

@@ -37,6 +37,8 @@ struct call_file {
     const char *path;     /* absolute and normal, in the arena */
     struct bytes content; /* in the arena */
     bool unread;          /* it is there, but its content is not known here */
+    const char *host; /* one that is lent (and unread): below its mount's host directory; or NULL */
+    uint64_t size;    /* of it, when it was looked at */
 };
 
 struct call_request {

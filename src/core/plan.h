@@ -14,7 +14,7 @@
 
 /* Where a session's dependencies are mounted, and where a program finds the relay. */
 #define PLAN_DEPENDENCIES "/opt/sandbox-venv"
-enum { PLAN_RELAY_PORT = 3128 };
+enum { PLAN_RELAY_PORT = 3128, PLAN_LAZY_MAX = 16 };
 
 struct bytes {
     const char *p;
@@ -59,6 +59,34 @@ static inline bool template_is_lazy(enum plan_template t)
 
 /* What a fenced plan may do to what is at a path, or below it. */
 enum { PLAN_MODIFY = 1, PLAN_CREATE = 2, PLAN_DELETE = 4, PLAN_EVERYTHING = 7 };
+/* Among those: a file that is there already, with its mode. Only the rights are meant. */
+enum { PLAN_THERE = 8 };
+
+/* Host directories whose files are seen inside, and read only when somebody opens them. */
+struct plan_lazy {
+    int dirs[PLAN_LAZY_MAX];
+    size_t n;
+    int list;      /* a file with rows */
+    uint64_t rows; /* of them */
+};
+
+/*
+ * The list of files that are lent (plan_lazy): rows one behind the other, each followed by its two
+ * texts and their NULs. LAZY_MOUNT begins a directory, in the order of the descriptors; what
+ * belongs to it follows.
+ */
+enum lazy_kind {
+    LAZY_MOUNT, /* path: where it appears, from the top, without the first slash */
+    LAZY_DIR,   /* path: below the place */
+    LAZY_FILE,  /* path: the same; host: what it is below the host's directory */
+};
+enum { LAZY_LIST_MAX = 256 << 20, LAZY_TEXT_MAX = 4096 };
+
+struct lazy_row {
+    uint64_t size;
+    uint32_t kind, mode;
+    uint32_t path_n, host_n; /* without NUL */
+};
 
 struct plan_file {
     const char *path; /* absolute, as seen inside; parents are created; a directory ends in '/' */
@@ -83,7 +111,8 @@ struct plan {
                                  /workspace; the scan then names files from the top. NULL: none */
     const char *dependencies; /* a directory of the shelf (store/shelf.h), mounted read-only at
                                  PLAN_DEPENDENCIES; NULL: none */
-    bool relay;               /* a listener on PLAN_RELAY_PORT of its loopback is handed out */
+    const struct plan_lazy *lazy; /* NULL: none. The scan then names files from the top */
+    bool relay;                   /* a listener on PLAN_RELAY_PORT of its loopback is handed out */
     bool fenced;   /* nothing may be written but where the rights of a file or directory say so, as
                       far as the kernel can refuse it; the program is not warmed */
     bool scan_all; /* look at the workspace afterwards however it ended, hidden files included */

@@ -58,7 +58,8 @@ struct sandbox_spec {
     bool host_network;        /* persistent only: the host's network instead of one of its own */
     const char *dirs;         /* plan.h; NULL: none */
     const char *dependencies; /* plan.h; NULL: none */
-    bool relay;               /* plan.h */
+    const struct plan_lazy *lazy; /* plan.h; NULL: none. Only where the jail can do it */
+    bool relay;                   /* plan.h */
 };
 
 /* Can this host do it, and with which traits? Says why not. Never falls back to something weaker.
@@ -97,15 +98,16 @@ struct jail_ops {
     jail_close_fn *close;
 };
 
-enum { JAIL_VERSION_MAX = 32 };
+enum { JAIL_VERSION_MAX = 32, JAIL_WORDS_MAX = 128 };
 
 /* Adapters put this first in their own struct. */
 struct jail {
     const struct jail_ops *ops;
     unsigned traits;
-    bool can_relay;                 /* sandbox_spec.relay and dependencies are understood */
-    unsigned templates;             /* BIT of each that it can warm */
-    char version[JAIL_VERSION_MAX]; /* of whatever puts up the walls */
+    bool can_relay;                    /* sandbox_spec.relay and dependencies are understood */
+    char lazy_refused[JAIL_WORDS_MAX]; /* why sandbox_spec.lazy is impossible; "": it is not */
+    unsigned templates;                /* BIT of each that it can warm */
+    char version[JAIL_VERSION_MAX];    /* of whatever puts up the walls */
     /* Set by the owner: no sandbox can be made any more, ever. */
     void (*lost)(void *user);
     void *lost_user;

@@ -54,8 +54,9 @@ struct run_file {
     const char *name; /* relative to the workspace; borrowed; may hold any byte but NUL */
     size_t name_n;
     int64_t mtime_s, mtime_ns;
-    uint32_t mode; /* permissions */
-    int fd;        /* open for reading; closed after the callback unless taken */
+    uint32_t mode;  /* permissions */
+    int fd;         /* open for reading; closed after the callback unless taken */
+    bool untouched; /* of a plan that lends files: one of them, as it was. There is no fd */
 };
 
 struct run; /* one plan being carried out */

@@ -116,7 +116,7 @@ static const struct openapi_member result_members[] = {
     {"exitCode", T_INT, "0; 1 after an error, 124 a timeout, 143 cancelled"},
     {"files", T_REF("FunctionFiles"), "what it changed"},
     {"sync", T_OBJECT, "synced, failed, skipped, rolledBack, events"},
-    {"meta", T_OBJECT, "duration, signatureSource, callId, engine, language, functionName, argsMode, loading"},
+    {"meta", T_OBJECT, "duration, signatureSource, callId, engine, language, functionName, argsMode, loading, loadingReason"},
     {"session", T_OBJECT, "of a session: id, generation, call, restarted, reason, interrupted, reset"},
     {"id", T_STRING, "of a session that was created"},
     {"items", T_INT, "of a stream: how many there were"},

@@ -227,6 +227,10 @@ static int start(struct native *n, const struct jail_conf *given, struct err *e)
     outbox_open(&n->outbox, n->loop, n->sock);
     n->jail.traits = hello.traits;
     n->jail.templates = hello.templates;
+    hello.dirs[sizeof hello.dirs - 1] = '\0';
+    if (!(hello.flags & LAUNCH_LAZY))
+        (void)snprintf(n->jail.lazy_refused, sizeof n->jail.lazy_refused, "%.*s",
+                       JAIL_WORDS_MAX - 1, hello.dirs);
     if (!c->node_zygote)
         n->jail.templates &= ~BIT(TEMPLATE_NODE);
     n->watch_memory = !(hello.traits & JAIL_MEMORY);

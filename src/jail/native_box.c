@@ -95,21 +95,38 @@ static void fill(const struct native *n, const struct sandbox_spec *s, struct la
     m->flags |= s->persistent ? LAUNCH_PERSISTENT : 0;
     m->flags |= s->host_network ? LAUNCH_HOST_NET : 0;
     m->flags |= s->relay ? LAUNCH_RELAY : 0;
+    if (s->lazy) {
+        m->lazy_n = (uint32_t)s->lazy->n;
+        m->workspace_files += s->lazy->rows; /* they are not the program's */
+    }
     if (s->dependencies)
         (void)snprintf(m->dependencies, sizeof m->dependencies, "%s", s->dependencies);
     if (s->dirs)
         (void)snprintf(m->dirs, sizeof m->dirs, "%s", s->dirs);
 }
 
+/* Behind the five. */
+static int lend(const struct plan_lazy *lazy, int *theirs)
+{
+    for (size_t i = 0; lazy && i <= lazy->n; i++) {
+        theirs[i] = fd_dup(i < lazy->n ? lazy->dirs[i] : lazy->list);
+        if (theirs[i] < 0)
+            return theirs[i];
+    }
+    return 0;
+}
+
 int box_new(struct native *n, const struct sandbox_spec *s, struct box **ret, struct err *e)
 {
-    int theirs[LAUNCH_FDS_PREPARE] = {-1, -1, -1, -1, -1};
+    int theirs[LAUNCH_FDS_MAX];
     struct launch_msg m = {0};
     struct box *b = calloc(1, sizeof *b);
     int r;
 
     if (!b)
         return err_set(e, ERR_HOST, "out of memory");
+    for (size_t i = 0; i < ARRAY_LEN(theirs); i++)
+        theirs[i] = -1;
     b->jail = n;
     b->sandbox = SANDBOX_NONE;
     b->sandbox.id = m.id = ++n->next_id;
@@ -121,9 +138,11 @@ int box_new(struct native *n, const struct sandbox_spec *s, struct box **ret, st
     if (r == 0 && s->workspace)
         memcpy(m.workspace, s->workspace, strlen(s->workspace));
     if (r == 0)
-        r = outbox_send(&n->outbox, &m, theirs, LAUNCH_FDS_PREPARE);
+        r = lend(s->lazy, theirs + LAUNCH_FDS_PREPARE);
+    if (r == 0)
+        r = outbox_send(&n->outbox, &m, theirs, launch_fds(&m));
     else
-        fd_close_all(theirs, LAUNCH_FDS_PREPARE);
+        fd_close_all(theirs, ARRAY_LEN(theirs));
     if (r < 0) {
         box_close(b);
         free(b);

@@ -10,7 +10,7 @@
 struct outbox_item {
     TAILQ_ENTRY(outbox_item) next;
     struct launch_msg msg;
-    int fds[LAUNCH_FDS_PREPARE]; /* owned */
+    int fds[LAUNCH_FDS_MAX]; /* owned */
     size_t fds_n;
 };
 

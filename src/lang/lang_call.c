@@ -301,12 +301,18 @@ static int files_build(struct call_plan *p, const struct lang_call *c, struct er
         return no_memory(e);
     for (size_t i = 0; i < p->job->plan.files_n; i++)
         p->files[n++] = p->job->plan.files[i];
-    for (size_t i = 0; i < c->made_n; i++)
+    for (size_t i = 0; i < c->made_n && !c->lazy; i++)
         p->files[n++] = (struct plan_file){.path = c->made[i], .mode = 0755};
-    for (size_t i = 0; i < r->files_n; i++)
-        p->files[n++] = (struct plan_file){r->files[i].path, r->files[i].content,
-                                           c->rights && !c->rights->files[i] ? 0444 : 0644,
-                                           c->rights ? c->rights->files[i] : 0};
+    for (size_t i = 0; i < r->files_n; i++) {
+        unsigned rights = c->rights ? c->rights->files[i] : 0;
+
+        if (!r->files[i].host)
+            p->files[n++] = (struct plan_file){r->files[i].path, r->files[i].content,
+                                               c->rights && !rights ? 0444 : 0644, rights};
+        else if (rights) /* lent: it is there, with its mode */
+            p->files[n++] =
+                (struct plan_file){.path = r->files[i].path, .rights = rights | PLAN_THERE};
+    }
     if (c->mode == CALL_MODE_FILE)
         p->files[n++] = (struct plan_file){
             .path = p->request_path, .content = {p->request.p, p->request.n},
@@ -379,6 +385,7 @@ static int build(struct call_plan *p, const struct lang_call *c, struct err *e)
         p->plan.input = r->input;
     p->plan.scan_all = !c->stays;
     p->plan.dirs = c->dirs;
+    p->plan.lazy = c->lazy;
     return files_build(p, c, e);
 }
 

@@ -27,6 +27,7 @@ struct lang_call {
     size_t made_n;
     const struct call_rights *rights; /* borrowed by the plan; NULL: everything may be written */
     const char *dirs;                 /* as in the plan; NULL: none */
+    const struct plan_lazy *lazy;     /* the same; then the request's files of a host are lent */
     struct bytes program;             /* compiled languages: what was made; borrowed by the plan */
     bool wasm;                        /* the engine; always for modules */
     struct limits limits;

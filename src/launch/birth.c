@@ -85,7 +85,7 @@ static int order_put(const struct init_order *o)
 
 static int keep_open(const struct launch_msg *m)
 {
-    const int kept[] = {INIT_FD_CTL, m->dirs[0] ? INIT_FD_END : INIT_FD_CTL};
+    const int kept[] = {INIT_FD_CTL, launch_has_tree(m) ? INIT_FD_END : INIT_FD_CTL};
 
     for (size_t i = 0; i < ARRAY_LEN(kept); i++)
         if (fcntl(kept[i], F_SETFD, 0) < 0)

@@ -62,7 +62,7 @@ static int put_filter(int number, const struct sock_fprog *p)
 static int pass_descriptors(const struct keeper *k, const struct launch_msg *m)
 {
     struct init_order o = {.msg = *m, .cpus = k->cpus};
-    int last = m->dirs[0] ? INIT_FD_END : INIT_FD_END - 1;
+    int last = launch_has_tree(m) ? INIT_FD_END : INIT_FD_END - 1;
     int r = 0;
 
     for (int fd = INIT_FD_CTL; fd <= last && r == 0; fd++)
@@ -110,8 +110,8 @@ static const char *const always[] = {
     "/workspace",
 };
 
-static const char *const program[] = {"--", "/proc/self/fd/11", NULL};
-_Static_assert(INIT_FD_PROGRAM == 11, "the number in its name");
+static const char *const program[] = {"--", "/proc/self/fd/28", NULL};
+_Static_assert(INIT_FD_PROGRAM == 28, "the number in its name");
 
 __attribute__((noreturn)) static void exec_bwrap(const struct launch_msg *m)
 {
@@ -162,6 +162,9 @@ __attribute__((noreturn)) static void bwrap_become(struct keeper *k, const struc
         .fds = fds,
         .workspace = keeper_workspace(m, fds, fds_n),
         .dependencies = keeper_dependencies(m, fds, fds_n),
+        .lazy = keeper_lazy(m, fds, fds_n),
+        .user = k->user,
+        .group = k->group,
         .host_net = -1,
         .said = k->said[1],
         .program = true,

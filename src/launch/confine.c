@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "launch/dirs.h"
+#include "launch/lazy.h"
 #include "launch/order.h"
 #include "launch/overlay.h"
 #include "launch/root.h"
@@ -61,8 +62,21 @@ static int mount_dirs(const struct confine *c, const struct root_private *p)
     return dup3(tree, INIT_FD_END, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
+/* What is lent is mounted by now, or never will be. */
+static void close_lent(const struct confine *c)
+{
+    if (c->lazy)
+        (void)close_range(INIT_FD_LIST, INIT_FD_LAST - 1, 0);
+}
+
 int confine_mounts(const struct confine *c)
 {
+    const struct lazy lazy = {.list = INIT_FD_LIST,
+                              .lower = INIT_FD_LOWER,
+                              .n = c->msg->lazy_n,
+                              .uid = c->uid,
+                              .user = c->user,
+                              .group = c->group};
     const struct root_private p = {
         .uid = c->uid,
         .workspace_max = c->msg->workspace_max,
@@ -70,6 +84,7 @@ int confine_mounts(const struct confine *c)
         .tmp_max = c->msg->tmp_max,
         .workspace = c->workspace >= 0 ? INIT_FD_END : -1,
         .dependencies = c->dependencies >= 0 ? INIT_FD_DEPENDENCIES : -1,
+        .lazy = c->lazy ? &lazy : NULL,
     };
     const char *which;
     int r = root_mount_private(&p, &which);
@@ -78,8 +93,9 @@ int confine_mounts(const struct confine *c)
         (void)close(INIT_FD_END);
     if (c->dependencies >= 0)
         (void)close(INIT_FD_DEPENDENCIES);
-    if (r == 0 && c->msg->dirs[0])
+    if (r == 0 && launch_has_tree(c->msg))
         r = mount_dirs(c, &p);
+    close_lent(c);
     return r == 0 && c->msg->flags & LAUNCH_PERSISTENT ? overlay_mount(&p) : r;
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "launch/lazy.h"
 
 #define STAGE "/mnt"
 enum { PATH_ROOM = 320, NAME_ROOM = 256 };
@@ -83,10 +84,10 @@ static int bind(const char *from_dir, const char *name, unsigned long flags)
 static int bind_all(const char *names)
 {
     char one[NAME_ROOM];
-    int r = bind("/workspace", "workspace", 0);
+    int r = bind("/workspace", "workspace", MS_REC); /* with what is lent */
 
     while (r == 0 && (names = next_name(names, one)))
-        r = bind("/workspace", one, 0);
+        r = bind("/workspace", one, MS_REC);
     return r;
 }
 
@@ -155,6 +156,8 @@ int dirs_mount(const struct root_private *p, const char *names, int *ret_tree)
     if (p->workspace >= 0) /* a kept workspace is a host directory: nothing may be added to it */
         return -EINVAL;
     r = make_all(tree, names, p->uid);
+    if (r == 0 && p->lazy)
+        r = lazy_mount(p->lazy, tree);
     if (r == 0 &&
         mount("root", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,nr_inodes=256,mode=0755") < 0)
         r = -errno;

@@ -95,7 +95,8 @@ static int lock(char *const *paths, const struct job_file *files, size_t n, uint
 static int set_modes(char *const *paths, const struct job_file *files, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (files[i].rights != PLAN_EVERYTHING && chmod(paths[i], files[i].mode & 0777) < 0)
+        if (files[i].rights != PLAN_EVERYTHING && !(files[i].rights & PLAN_THERE) &&
+            chmod(paths[i], files[i].mode & 0777) < 0)
             return -errno;
     return 0;
 }

@@ -14,6 +14,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -38,10 +39,12 @@ static int exit_status(int code)
 struct state {
     const struct init *conf;
     int ctl, signals;
-    int workspace; /* directory */
-    int64_t oom;   /* times the memory watch had to kill */
-    bool ended;    /* EXITED was sent */
-    pid_t first;   /* the program */
+    int workspace;         /* directory */
+    int64_t oom;           /* times the memory watch had to kill */
+    bool ended;            /* EXITED was sent */
+    struct timespec born;  /* lent files are older; zero: there are none */
+    struct scan_dirs dirs; /* of them */
+    pid_t first;           /* the program */
 };
 
 static void tell(const struct state *s, const struct init_msg *m)
@@ -311,7 +314,7 @@ static void command(struct state *s)
     if (m->verb == INIT_STOP)
         stop(s);
     else if (m->verb == INIT_SCAN)
-        scan_workspace(s->workspace, s->ctl, m->arg != 0);
+        scan_workspace(&(struct scan_order){s->workspace, s->ctl, m->arg != 0, s->born, &s->dirs});
     else if (m->verb == INIT_SIGNAL)
         signal_first(s, m->arg);
     else if (m->verb == INIT_PUT && fd >= 0)
@@ -389,6 +392,10 @@ void init_run(const struct init *conf)
     }
     s.workspace =
         conf->tree >= 0 ? conf->tree : open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (conf->lazy) {
+        scan_note(s.workspace, &s.dirs);
+        (void)clock_gettime(CLOCK_REALTIME_COARSE, &s.born); /* as coarse as times of files are */
+    }
     if (conf->relay)
         relay_hand_out(&s);
     s.first = conf->first;

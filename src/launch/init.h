@@ -37,6 +37,7 @@ struct init {
     int gate;                     /* owned: the end that is written to, if so */
     bool shared;                  /* no pid namespace: not pid 1, but a reaper all the same */
     bool accounted;               /* control groups know what was used, reaped or not */
+    bool lazy;                    /* files were lent: what is older than init is untouched */
     bool relay;                   /* a listener goes to the daemon before anything runs */
     uint64_t memory_max;          /* watched by init itself; 0: a control group does */
     const cpu_set_t *cpus;        /* borrowed: what processes may run on; init stays where it is */

@@ -57,7 +57,8 @@ int main(void)
     init_run(&(struct init){
         .host = &host,
         .ctl = INIT_FD_CTL,
-        .tree = o.msg.dirs[0] ? INIT_FD_END : -1,
+        .tree = launch_has_tree(&o.msg) ? INIT_FD_END : -1,
+        .lazy = o.msg.lazy_n > 0,
         .persistent = (o.msg.flags & LAUNCH_PERSISTENT) != 0,
         .relay = (o.msg.flags & LAUNCH_RELAY) != 0,
         .cpus = &o.cpus,

@@ -79,7 +79,15 @@ int keeper_workspace(const struct launch_msg *m, const int *fds, size_t fds_n)
 
 int keeper_dependencies(const struct launch_msg *m, const int *fds, size_t fds_n)
 {
-    return m->dependencies[0] && fds_n > LAUNCH_FDS_PREPARE ? fds[fds_n - 1] : -1;
+    size_t at = LAUNCH_FDS_PREPARE + (m->workspace[0] != '\0');
+
+    return m->dependencies[0] && fds_n > at ? fds[at] : -1;
+}
+
+/* Behind everything else. */
+const int *keeper_lazy(const struct launch_msg *m, const int *fds, size_t fds_n)
+{
+    return m->lazy_n > 0 ? fds + fds_n - m->lazy_n - 1 : NULL;
 }
 
 __attribute__((noreturn)) static void native_become(struct keeper *k, const struct launch_msg *m,
@@ -92,6 +100,9 @@ __attribute__((noreturn)) static void native_become(struct keeper *k, const stru
         .fds = fds,
         .workspace = keeper_workspace(m, fds, fds_n),
         .dependencies = keeper_dependencies(m, fds, fds_n),
+        .lazy = keeper_lazy(m, fds, fds_n),
+        .user = k->user,
+        .group = k->group,
         .host_net = m->flags & LAUNCH_HOST_NET ? k->host_net : -1,
         .filter = &k->filters->last,
         .said = -1,
@@ -104,7 +115,8 @@ __attribute__((noreturn)) static void native_become(struct keeper *k, const stru
     init_run(&(struct init){
         .host = k->host,
         .ctl = INIT_FD_CTL,
-        .tree = m->dirs[0] ? INIT_FD_END : -1,
+        .tree = launch_has_tree(m) ? INIT_FD_END : -1,
+        .lazy = m->lazy_n > 0,
         .persistent = (m->flags & LAUNCH_PERSISTENT) != 0,
         .relay = (m->flags & LAUNCH_RELAY) != 0,
         .cpus = &k->cpus,
@@ -264,10 +276,10 @@ static int keep_only(struct keeper *k)
     return close_range((unsigned)at, ~0u, 0) < 0 ? -errno : 0;
 }
 
-/* The five, and a detached mount for each directory that is named. */
+/* The five, a detached mount for each directory that is named, and what is lent. */
 static size_t fds_wanted(const struct launch_msg *m)
 {
-    return LAUNCH_FDS_PREPARE + (m->workspace[0] != '\0') + (m->dependencies[0] != '\0');
+    return launch_fds(m) + (m->workspace[0] != '\0') + (m->dependencies[0] != '\0');
 }
 
 void keeper_run(struct keeper *k)
@@ -287,11 +299,11 @@ void keeper_run(struct keeper *k)
         _exit(1);
     }
     for (;;) {
-        int fds[LAUNCH_FDS_PREPARE + LAUNCH_TREES_MAX];
+        int fds[LAUNCH_FDS_MAX + LAUNCH_TREES_MAX];
         size_t n = ARRAY_LEN(fds);
         ssize_t got = fd_recv(k->sock, &m, sizeof m, fds, &n);
 
-        if (got != sizeof m || n != fds_wanted(&m)) {
+        if (got != sizeof m || m.lazy_n > LAUNCH_LAZY_MAX || n != fds_wanted(&m)) {
             if (!k->kind->rooted)
                 (void)rmdir(k->rooms); /* the last one does, should the guard be gone as well */
             _exit(got != 0);

@@ -83,5 +83,7 @@ uid_t keeper_uid(const struct keeper *k, const struct launch_msg *m);
 /* Descriptors that came with it: a detached mount (or a directory: the plain kind), or -1. */
 int keeper_workspace(const struct launch_msg *m, const int *fds, size_t fds_n);
 int keeper_dependencies(const struct launch_msg *m, const int *fds, size_t fds_n);
+/* What is lent: lazy_n detached mounts and the list; NULL: nothing. */
+const int *keeper_lazy(const struct launch_msg *m, const int *fds, size_t fds_n);
 /* Ends whatever came to the keeper, which must be a reaper, and waits for it. */
 void keeper_purge(void);

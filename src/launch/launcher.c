@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "core/port_jail.h"
+#include "launch/lend.h"
 #include "launch/prestart.h"
 #include "launch/root.h"
 #include "launch/runner.h"
@@ -73,7 +74,7 @@ static void refuse(struct launcher *l, struct launch_msg *m, const struct err *e
 static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, const int *fds,
                      struct err *e)
 {
-    int with[LAUNCH_FDS_PREPARE + LAUNCH_TREES_MAX];
+    int with[LAUNCH_FDS_MAX + LAUNCH_TREES_MAX], *lent;
     cleanup_close int tree = -1, dependencies = -1;
     size_t n = LAUNCH_FDS_PREPARE;
     int r;
@@ -92,8 +93,15 @@ static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, c
         with[n++] = tree;
     if (dependencies >= 0)
         with[n++] = dependencies;
+    lent = with + n;
+    if (lend_all(fds + LAUNCH_FDS_PREPARE, m->lazy_n, lent, e) < 0)
+        return -1;
+    n += m->lazy_n;
+    if (m->lazy_n > 0)
+        with[n++] = fds[launch_fds(m) - 1];
     m->slot = s->index;
     r = fd_send(s->keeper, m, sizeof *m, with, n);
+    fd_close_all(lent, m->lazy_n);
     s->lost = r == -EPIPE || r == -ECONNRESET;
     if (r < 0)
         return err_sys(e, r, "keeper of slot %u", s->index);
@@ -163,7 +171,7 @@ static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds)
             struct pending *p = &l->pending[(l->pending_at + l->pending_n++) % PENDING_MAX];
 
             p->msg = *m;
-            memcpy(p->fds, fds, sizeof p->fds);
+            memcpy(p->fds, fds, launch_fds(m) * sizeof *fds);
             return; /* the descriptors went along */
         }
         if (!s)
@@ -171,7 +179,7 @@ static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds)
         else
             keep_spare(l, s->template);
     }
-    fd_close_all(fds, LAUNCH_FDS_PREPARE);
+    fd_close_all(fds, launch_fds(m));
 }
 
 static void verb_kill(struct launcher *l, struct launch_msg *m)
@@ -221,7 +229,7 @@ static void serve_pending(struct launcher *l)
                 return;
             refuse(l, &p->msg, &e);
         }
-        fd_close_all(p->fds, LAUNCH_FDS_PREPARE);
+        fd_close_all(p->fds, launch_fds(&p->msg));
         l->pending_at = (l->pending_at + 1) % PENDING_MAX;
         l->pending_n--;
     }
@@ -268,8 +276,8 @@ static void on_keeper(struct launcher *l, struct slot *s)
 
 static void on_daemon(struct launcher *l)
 {
-    int fds[LAUNCH_FDS_PREPARE];
-    size_t n = LAUNCH_FDS_PREPARE;
+    int fds[LAUNCH_FDS_MAX];
+    size_t n = LAUNCH_FDS_MAX;
     struct launch_msg m;
     ssize_t got = fd_recv(l->daemon, &m, sizeof m, fds, &n);
 
@@ -279,7 +287,7 @@ static void on_daemon(struct launcher *l)
     }
     if (got != sizeof m)
         exit(got == 0 ? EXIT_SUCCESS : EXIT_FAILURE); /* the kernel kills our namespace */
-    if (m.verb == LAUNCH_PREPARE && n == LAUNCH_FDS_PREPARE) {
+    if (m.verb == LAUNCH_PREPARE && m.lazy_n <= LAUNCH_LAZY_MAX && n == launch_fds(&m)) {
         verb_prepare(l, &m, fds);
         return;
     }
@@ -408,6 +416,7 @@ void launcher_main(struct launcher *l)
                                        prestart_has((enum plan_template)t)
                                    ? BIT(t)
                                    : 0;
+        lend_tell(&l->slots, &hello);
         (void)snprintf(hello.workspace, sizeof hello.workspace, "%s",
                        l->slots.cgroups.version == 2   ? "cgroup2"
                        : l->slots.cgroups.version == 1 ? "cgroup1"

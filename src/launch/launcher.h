@@ -10,7 +10,7 @@ enum { PENDING_MAX = 4096 };
 /* A request waiting for a slot. */
 struct pending {
     struct launch_msg msg;
-    int fds[LAUNCH_FDS_PREPARE]; /* owned */
+    int fds[LAUNCH_FDS_MAX]; /* owned: launch_fds() of them */
 };
 
 struct launcher {

@@ -20,11 +20,14 @@
  * directory of the host from which those of ours come that are of use inside, or -1. */
 must_check int root_template(bool rootless, int programs, int *ret_mntns, struct err *e);
 
+struct lazy;
+
 /* What a sandbox adds; called in the sandbox, as root of the mount namespace. */
 struct root_private {
     uid_t uid; /* owner of the workspace, as seen by the mounter */
     uint64_t workspace_max, workspace_files, tmp_max;
-    int workspace;    /* a detached mount to use as /workspace, or -1: a fresh tmpfs */
-    int dependencies; /* another, for PLAN_DEPENDENCIES, or -1: nothing is there */
+    int workspace;           /* a detached mount to use as /workspace, or -1: a fresh tmpfs */
+    int dependencies;        /* another, for PLAN_DEPENDENCIES, or -1: nothing is there */
+    const struct lazy *lazy; /* what is lent; NULL: nothing */
 };
 must_check int root_mount_private(const struct root_private *p, const char **ret_step);

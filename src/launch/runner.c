@@ -126,8 +126,10 @@ static int write_file(char *path, const struct job_file *f)
 {
     cleanup_close int fd = -1;
     char part[16384];
-    int r = make_parents(path);
+    int r = f->rights & PLAN_THERE ? 0 : make_parents(path);
 
+    if (f->rights & PLAN_THERE)
+        return 0;
     if (r < 0 || path[strlen(path) - 1] == '/') /* a directory: its parents are all of it */
         return r;
     fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 enum {
     SCAN_DEPTH_MAX = 64,
@@ -20,4 +21,22 @@ int64_t scan_entries(int dir);
 /* Sends an INIT_ENTRY with a descriptor for every regular file that is not hidden (all: also for
  * those), and for links that stay inside; then INIT_SCANNED. Blocks while the daemon does not read.
  */
-void scan_workspace(int dir, int ctl, bool all);
+/* Directories as they were: so that one that was moved, whose files know nothing of it, is told
+ * from one in its place. */
+struct scan_dirs {
+    struct scan_dir {
+        uint64_t inode, path; /* the path's hash */
+    } * v;                    /* owned, sorted */
+    size_t n, cap;
+};
+/* Notes all directories below; what there is no memory for counts as moved. */
+void scan_note(int dir, struct scan_dirs *ret);
+
+struct scan_order {
+    int dir, ctl;
+    bool all;             /* hidden files, too */
+    struct timespec born; /* files that are older and in their place were lent and are told without
+                             a descriptor, which is not made, either; zero: there are none */
+    const struct scan_dirs *dirs; /* as they were then */
+};
+void scan_workspace(const struct scan_order *o);

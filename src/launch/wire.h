@@ -7,9 +7,12 @@
 #pragma once
 
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
+#include "core/plan.h"
 
 /* ---- daemon <-> launcher: SEQPACKET ---- */
 
@@ -34,7 +37,8 @@ enum {
     LAUNCH_RETIRED = 8,      /* DEAD: the slot is closed, its usage files are void */
     LAUNCH_HOST_NET = 16,    /* PREPARE: the host's network instead of one of its own */
     LAUNCH_RELAY = 32,       /* PREPARE: init hands out a listener on its loopback: INIT_RELAY */
-};                           /* flags */
+    LAUNCH_LAZY = 64, /* HELLO: host directories can be lent (lazy.h); else `dirs` says why */
+};                    /* flags */
 
 enum {
     LAUNCH_FDS_PREPARE = 5,
@@ -43,6 +47,8 @@ enum {
     LAUNCH_DIRS_MAX = 256,
     LAUNCH_DEPENDENCIES_MAX = 152,
     LAUNCH_TREES_MAX = 2, /* launcher to keeper: workspace, dependencies; those that are named */
+    LAUNCH_LAZY_MAX = PLAN_LAZY_MAX,
+    LAUNCH_FDS_MAX = LAUNCH_FDS_PREPARE + LAUNCH_LAZY_MAX + 1,
 };
 
 struct launch_msg {
@@ -55,12 +61,25 @@ struct launch_msg {
     int32_t status;             /* DEAD: wait status of init */
     uint32_t flags;
     uint32_t workspace_uid; /* launcher to keeper: whose the kept workspace is; 0: nobody's */
+    uint32_t lazy_n; /* PREPARE: host directories that are lent; fds: one of each, then the list */
     char
         workspace[LAUNCH_WORKSPACE_MAX]; /* "": fresh tmpfs; else a name below the workspace root */
     char dirs[LAUNCH_DIRS_MAX];          /* "app/data": more writable directories; "": none */
     char dependencies[LAUNCH_DEPENDENCIES_MAX]; /* "owner/3" below their root; "": none */
     struct err err;                             /* FAILED */
 };
+
+/* How many come with a PREPARE from the daemon. */
+static inline size_t launch_fds(const struct launch_msg *m)
+{
+    return LAUNCH_FDS_PREPARE + (m->lazy_n > 0 ? (size_t)m->lazy_n + 1 : 0);
+}
+
+/* Is there more than /workspace that can be written, and one tree of it all? */
+static inline bool launch_has_tree(const struct launch_msg *m)
+{
+    return m->dirs[0] || m->lazy_n > 0;
+}
 
 /* ---- daemon <-> init: SEQPACKET ---- */
 
@@ -77,13 +96,14 @@ enum init_verb {
 
     /* init to daemon */
     INIT_READY = 32, /* locked and waiting; persistent: `arg` says what can be written, overlay.h */
-    INIT_EXITED,    /* the program ended with `status`, and everything else is dead, too; `size` not
-                       0: it said so itself, was the only process ever, and is being taken down:
-                       the ends of its pipes may come later than this */
-    INIT_ENTRY,     /* one regular file: `name`, `size`, times; fd: open for reading */
-    INIT_SCANNED,   /* end of the list; `arg`: how many were left out */
-    INIT_FAILED,    /* `name` says what and why, in words; `arg` is the errno */
-    INIT_RELAY,     /* before anything runs; fd: a listener on PLAN_RELAY_PORT, nobody else's */
+    INIT_EXITED,  /* the program ended with `status`, and everything else is dead, too; `size` not
+                     0: it said so itself, was the only process ever, and is being taken down:
+                     the ends of its pipes may come later than this */
+    INIT_ENTRY,   /* one regular file: `name`, `size`, times; fd: open for reading. `arg` not 0: it
+                     was lent and nobody has touched it; there is no fd */
+    INIT_SCANNED, /* end of the list; `arg`: how many were left out */
+    INIT_FAILED,  /* `name` says what and why, in words; `arg` is the errno */
+    INIT_RELAY,   /* before anything runs; fd: a listener on PLAN_RELAY_PORT, nobody else's */
     INIT_SIGNALLED, /* the signal is pending or was delivered */
     INIT_PUT_DONE,  /* `arg`: errno or 0 */
 };

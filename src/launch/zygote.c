@@ -240,6 +240,8 @@ static int order(const struct zygote *g, const struct keeper *k)
         .rootless = k->rootless,
         .netns_fresh = k->netns_fresh,
         .uid_first = k->uid_first,
+        .user = k->user,
+        .group = k->group,
     };
     int fds[1 + CG_CONTROLLER_COUNT] = {k->sock};
     size_t n = 1;
@@ -295,6 +297,8 @@ static void become_keeper(const struct zygote_msg *m, const int *fds, size_t n, 
     ret->rootless = m->rootless != 0;
     ret->netns_fresh = m->netns_fresh != 0;
     ret->uid_first = m->uid_first;
+    ret->user = m->user;
+    ret->group = m->group;
     ret->sock = fds[0];
     ret->mntns = -1; /* we are there already */
     for (size_t i = 0; i < CG_CONTROLLER_COUNT; i++)

@@ -31,7 +31,7 @@ enum {
 struct zygote_msg {
     uint32_t slot;
     uint32_t rootless, netns_fresh;
-    uint32_t uid_first;
+    uint32_t uid_first, user, group;
     uint32_t procs_mask;
 };
 

@@ -260,16 +260,17 @@ static void on_file(struct run *r, const struct init_msg *m, int *fd)
                          .mtime_s = m->mtime_s,
                          .mtime_ns = m->mtime_ns,
                          .mode = m->mode,
-                         .fd = *fd};
+                         .fd = *fd,
+                         .untouched = *fd < 0};
     struct stat st;
 
     if (r->state != RUN_SCANNING && !(r->looking && r->state == RUN_RUNNING))
         return;
-    if (fstat(f.fd, &st) < 0) {
+    if (!f.untouched && fstat(f.fd, &st) < 0) {
         r->result->files_left_out++;
         return;
     }
-    if (!S_ISREG(st.st_mode))
+    if (!f.untouched && !S_ISREG(st.st_mode))
         return;
     if (r->state == RUN_SCANNING)
         arm(&r->timer, SCAN_MS);
@@ -294,7 +295,7 @@ static bool ctl_read(struct run *r)
     if (fds_n == 0)
         fd = -1;
     r->engine->ctl.name[m->name_n] = '\0';
-    if (m->verb == INIT_ENTRY && fd >= 0)
+    if (m->verb == INIT_ENTRY && (fd >= 0 || (m->arg && r->lazy)))
         on_file(r, m, &fd);
     if (m->verb == INIT_RELAY && fd >= 0 && !r->ready && r->events.relay)
         r->events.relay(r->events.user, take_fd(&fd));
@@ -673,6 +674,7 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
         .dirs = p->dirs,
         .dependencies = p->dependencies,
         .relay = p->relay,
+        .lazy = p->lazy,
     };
     cleanup_with(run_freep) struct run *r = calloc(1, sizeof *r);
 
@@ -683,6 +685,7 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     r->result = result;
     r->limits = p->limits;
     r->scan_all = p->scan_all;
+    r->lazy = p->lazy != NULL;
     r->sandbox = SANDBOX_NONE;
     frame_reader_init(&r->frames, (p->limits.result_max > RUN_PROGRESS_MAX ? p->limits.result_max
                                                                            : RUN_PROGRESS_MAX) +

@@ -37,6 +37,7 @@ struct run {
     bool scan;                   /* there is something to look at */
     bool early;                  /* EXITED came before the ends of the pipes */
     bool scan_wanted;            /* there was something to look at */
+    bool lazy;                   /* files were lent */
     bool scan_all;               /* of the plan */
     bool paused;
     bool frames_paused;

@@ -13,6 +13,7 @@ DISK = "a directory of the host has no limit of bytes or files"
 HOST = "a persistent sandbox is the host itself: its files, its user, its network"
 SUICIDE = "the program would end the whole host"
 ROOT = "the suite runs it with RUN_AS=root"
+LENT = "it mounts nothing: files of a mount are copied, and the result says so"
 PACKAGES = "sessions have no packages there: they need a mount and a network of their own"
 
 # Vectors whose code names /workspace or a mount by its whole path.
@@ -40,6 +41,7 @@ NATIVE = [
     ("test_sessions_wasm.py", WASM),
     ("test_attack_through_the_api[wasm-", WASM),
     ("-wasm]", WASM),
+    ("test_functions_lazy.py::test_a_runtime_in_webassembly", WASM),
     ("test_node_zygote.py", ZYGOTE),
     ("test_cleanliness.py", ZYGOTE),
     ("test_a_program_that_says_it_is_done_is_taken_at_its_word", ZYGOTE),
@@ -111,6 +113,7 @@ TABLE = {
         ("test_denied_changes", PATHS),
         ("test_what_may_not_be_read_is_not_there", PATHS),
         ("test_functions_files.py", PATHS),
+        ("test_functions_lazy.py", LENT),
         ("test_functions_sync.py", PATHS),
         ("test_functions_perl.py::test_errors[0]", PATHS),
         ("test_functions_call.py::test_value[php-37]", PATHS),
