@@ -6,6 +6,7 @@ pass there as it does on the native jail. docs/jails.md says the same in words.
 """
 
 ZYGOTE = "only the native jail forks programs from warmed interpreters"
+AHEAD = "only the native jail starts interpreters before anybody wants them"
 WASM = "the engine wasm runs inside the native jail only"
 WALLS = "the jail declares no walls"
 PATHS = "/workspace and /tmp are directories of the host with longer names"
@@ -43,6 +44,7 @@ NATIVE = [
     ("-wasm]", WASM),
     ("test_functions_lazy.py::test_a_runtime_in_webassembly", WASM),
     ("test_node_zygote.py", ZYGOTE),
+    ("test_prestart.py", AHEAD),
     ("test_cleanliness.py", ZYGOTE),
     ("test_a_program_that_says_it_is_done_is_taken_at_its_word", ZYGOTE),
     ("test_faults.py::test_a_dead_zygote_is_replaced", ZYGOTE),
