@@ -13,7 +13,7 @@
 
 const char lang_compiled_name[] = ".sandbox-program";
 
-enum { STD_MAX = 10, OWN_FILES = 4, HEAD_MAX = 512 };
+enum { STD_MAX = 10, OWN_FILES = 5, HEAD_MAX = 512 };
 
 struct compile_plan {
     struct plan plan; /* first member: its address is handed out */
@@ -40,13 +40,11 @@ static const struct {
 
 static const char *const native_options[] = {"-pipe", "-fmax-errors=20", "-pthread", NULL};
 /* A module has its stack in its own memory and nothing below it: too deep is then a trap. */
-static const char *const wasm_options[] = {"--target=wasm32-wasi",
-                                           "-ferror-limit=20",
-                                           "-fignore-exceptions",
-                                           "-mexec-model=command",
-                                           "-Wl,-z,stack-size=1048576,--stack-first,--strip-all",
-                                           "-Wl,--export-table", /* sandbox_leave_to() */
-                                           NULL};
+static const char *const wasm_options[] = {
+    "--target=wasm32-wasi", "-ferror-limit=20", "-fignore-exceptions", "-mexec-model=command",
+    "-Wl,-z,stack-size=1048576,--stack-first,--strip-all",
+    /* for the host's functions, wrap/call_wasi.inc */
+    "-Wl,--export-table,--growable-table", "-Wl,--export=sandbox_slots", NULL};
 
 static int no_memory(struct err *e)
 {
@@ -66,8 +64,9 @@ static int main_build(struct compile_plan *p, const struct lang_compile *c, stru
     p->main = BUF_INIT(c->dispatcher.n + HEAD_MAX);
     (void)buf_printf(&p->main,
                      "#define main sandbox_user_main\n#include \"%s\"\n#undef main\n"
-                     "#include \"call_c.h\"\n%s",
+                     "%s#include \"call_c.h\"\n%s",
                      rows[c->lang].code + sizeof CODE_DIR - 1,
+                     c->wasm ? "#include \"call_wasi.h\"\n" : "",
                      c->lang == CALL_CPP ? "#include \"call_cpp.h\"\n" : "");
     (void)buf_put(&p->main, c->dispatcher.p, c->dispatcher.n);
     return p->main.failed ? no_memory(e) : 0;
@@ -89,6 +88,10 @@ static int files_build(struct compile_plan *p, const struct lang_compile *c, str
     };
     p->files[n++] = (struct plan_file){
         "/tmp/call/call_c.h", {wrap_call_c, wrap_call_c_n},
+         0644, 0
+    };
+    p->files[n++] = (struct plan_file){
+        "/tmp/call/call_wasi.h", {wrap_call_wasi, wrap_call_wasi_n},
          0644, 0
     };
     p->files[n++] = (struct plan_file){

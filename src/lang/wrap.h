@@ -19,3 +19,6 @@ extern const char wrap_quickjs[];
     extern const size_t wrap_call_##word##_n;
 #include "call/langs.def"
 #undef CALL_LANG
+/* Of C and C++ in WebAssembly. */
+extern const char wrap_call_wasi[];
+extern const size_t wrap_call_wasi_n;

@@ -251,7 +251,7 @@ int threads_park(struct threads *t, struct err *e)
 /* ---- in a copy ---- */
 
 /* What fork() would have done for the one thread there is. */
-static void become_main(const struct threads *t)
+void threads_begin(const struct threads *t)
 {
     int *tid = (int *)(void *)((char *)pthread_self() + t->tid_at);
 
@@ -265,7 +265,6 @@ int threads_revive(const struct threads *t)
     sigset_t all, before;
     long r = 0;
 
-    become_main(t);
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, &before); /* theirs comes back with their frame */
     for (size_t i = 0; i < t->n && r >= 0; i++)

@@ -49,7 +49,9 @@ struct threads {
 /* Parks every thread but the caller. Threads that block the signal are left alone: they are not
  * there in copies. */
 must_check int threads_park(struct threads *t, struct err *e);
-/* In a copy: brings them back, and tells the C library who it is now. 0 or -errno. */
+/* In a copy, first: tells the C library who its one thread is now. */
+void threads_begin(const struct threads *t);
+/* In a copy: brings them back. 0 or -errno. Only system calls: a signal handler may do it. */
 must_check int threads_revive(const struct threads *t);
 
 /* A copy of this process: 0 there, here its pid or -1. Runs none of the C library's handlers. */

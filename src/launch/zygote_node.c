@@ -26,6 +26,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,8 @@ enum {
     HEAP_MB_MAX = 1 << 20,
     ARGS_MAX = 1,
     NS_PER_S = 1000000000,
+    NS_PER_MS = 1000000,
+    MS_PER_S = 1000,
 };
 
 /* Why serve() returned. */
@@ -138,6 +141,7 @@ static int wake(const struct node *n, const char **ret_what)
 {
     int r;
 
+    threads_begin(&n->threads);
     *ret_what = "descriptors";
     for (int fd = 0; fd <= RUNNER_FD; fd++) /* as node does at its start */
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -275,6 +279,39 @@ static napi_value revive(napi_env env, napi_callback_info info)
     return make_number(env, 0);
 }
 
+static void revive_now(int sig, siginfo_t *si, void *context)
+{
+    int r = threads_revive(si->si_value.sival_ptr);
+
+    (void)sig, (void)context;
+    if (r < 0)
+        runner_fail("threads", r);
+}
+
+/* Most programs have ended before any of the threads could be of use, and a process with one thread
+ * ends sooner: those of a program that goes on come when so many milliseconds have passed. By the
+ * clock, not by what was computed: whoever waits for a thread, waits that long at the most. */
+static napi_value revive_later(napi_env env, napi_callback_info info)
+{
+    struct node *n = node_of(env, info);
+    struct sigaction action = {.sa_sigaction = revive_now, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMAX - 2};
+    struct itimerspec when = {0};
+    int32_t ms = 0;
+    timer_t timer;
+
+    (void)napi_get_value_int32(env, argument(env, info), &ms);
+    when.it_value.tv_sec = ms / MS_PER_S;
+    when.it_value.tv_nsec = (long)(ms % MS_PER_S) * NS_PER_MS;
+    event.sigev_value.sival_ptr = &n->threads;
+    (void)sigfillset(&action.sa_mask);
+    if (sigaction(event.sigev_signo, &action, NULL) < 0 ||
+        timer_create(CLOCK_MONOTONIC, &event, &timer) < 0 ||
+        timer_settime(timer, 0, &when, NULL) < 0)
+        return revive(env, info); /* then at once */
+    return make_number(env, 0);
+}
+
 static napi_value make_list(napi_env env, char *const *texts)
 {
     napi_value list = NULL;
@@ -386,14 +423,15 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
         const char *name;
         napi_callback *fn;
     } functions[] = {
-        {"serve",   serve  },
-        {"revive",  revive },
-        {"waiting", waiting},
-        {"job",     job    },
-        {"pid",     pid    },
-        {"entropy", entropy},
-        {"feed",    feed   },
-        {"leave",   leave  },
+        {"serve",       serve       },
+        {"revive",      revive      },
+        {"reviveLater", revive_later},
+        {"waiting",     waiting     },
+        {"job",         job         },
+        {"pid",         pid         },
+        {"entropy",     entropy     },
+        {"feed",        feed        },
+        {"leave",       leave       },
     };
     struct node *n = calloc(1, sizeof *n);
     napi_value texts = NULL;

@@ -6,7 +6,8 @@
 
 #include "base/cleanup.h"
 
-extern const char zygote_node[], wasm_host[], wasm_wasi[], wasm_module[], wasm_files[];
+extern const char zygote_node[], wasm_host[], wasm_wasi[], wasm_module[], wasm_files[],
+    wasm_bridge[];
 extern const char wrap_python[], wrap_call_python[], wrap_wasm_python[];
 extern const char wrap_call_ruby[], wrap_call_php[], wrap_quickjs[];
 
@@ -20,6 +21,7 @@ void zygote_node_texts(napi_env env, napi_value object)
         {"wasi",       wasm_wasi       },
         {"module",     wasm_module     },
         {"files",      wasm_files      },
+        {"bridge",     wasm_bridge     },
         {"python",     wrap_python     },
         {"callPython", wrap_call_python},
         {"wasmPython", wrap_wasm_python},

@@ -340,6 +340,87 @@ def test_what_cpp_throws_is_its_error(daemon):
     assert wasm(daemon, "cpp", code, args=[0])["result"] == 0
 
 
+C_FILES = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+char *f(char *text)
+{
+    static char out[1000];
+    struct stat st;
+    char part[100] = "", *cwd;
+    FILE *w = fopen("a.txt", "w");
+
+    fputs(text, w);
+    fclose(w);
+    mkdir("sub", 0755);
+    rename("a.txt", "sub/b.txt");
+    chdir("sub");
+    cwd = getcwd(NULL, 0);
+    w = fopen("b.txt", "r");
+    fgets(part, sizeof part, w);
+    snprintf(out, sizeof out, "%s %s %d %d %s", part, cwd, stat("../sub/b.txt", &st), stat("/b.txt", &st),
+             getenv("MINE"));
+    free(text);
+    free(cwd);
+    return out;
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("language", ["c", "cpp"])
+def test_paths_and_memory_of_the_c_library(daemon, language):
+    code = C_FILES if language == "c" else C_FILES.replace("char *f(", 'extern "C" char *f(')
+    result = wasm(daemon, language, code, args=["kept"], options={"env": {"MINE": "yes", "PWD": "/nowhere"}})
+    assert result["status"] == "success", result
+    assert result["result"] == "kept /workspace/sub 0 -1 yes", result
+    assert [entry["path"] for entry in result["files"]["created"]] == ["/workspace/sub/b.txt"], result
+
+
+@needs_compiler
+@pytest.mark.parametrize("n", [1, 100, 10000, 100000])
+def test_arguments_of_any_size(daemon, n):
+    """Small ones are kept in a room of the wrapper's own, large ones where malloc() puts them."""
+    code = """
+#include <string.h>
+int f(const char *a, const int *list, int n, const char *b)
+{
+    int sum = strlen(a) + strlen(b);
+    for (int i = 0; i < n; i++)
+        sum += list[i];
+    return sum;
+}"""
+    result = wasm(daemon, "c", code, args=["a" * n, [7] * n, n, "ü" * n])
+    assert result["status"] == "success" and result["result"] == 10 * n, result
+
+
+def threads_of_node(daemon):
+    """Of the zygote and of its copies."""
+    counts = []
+    for pid in daemon.tree():
+        fields = dict(line.split(b":", 1) for line in harness.read_proc(pid, "status").splitlines() if b":" in line)
+        if fields.get(b"Name", b"").strip() == b"node":
+            counts.append(int(fields[b"Threads"]))
+    return sorted(counts)
+
+
+@needs_compiler
+def test_threads_are_for_programs_that_go_on(make_daemon):
+    """A copy waits with one thread; V8's helpers come to who computes for longer."""
+    daemon = make_daemon(WASM="true", WASM_PATH=RUNTIMES, POOL_WASM=2, NODE_ZYGOTE="false")
+    assert wasm(daemon, "c", "int f(int x) { return x; }", args=[1])["result"] == 1
+    harness.wait_until(lambda: threads_of_node(daemon)[:-1] == [1, 1],
+                       lambda: f"a zygote and two that are ready: {threads_of_node(daemon)}")
+    body = {"language": "c", "engine": "wasm", "functionName": "f", "args": [],
+            "code": "int f(void) { for (volatile int i = 0;;) i++; }"}
+    with daemon.connect() as connection:
+        connection.send("POST", "/v1/functions/call", json=body)
+        harness.wait_until(lambda: sum(n > 1 for n in threads_of_node(daemon)) == 2, "helper threads")
+
+
 @needs_compiler
 def test_diagnostics_of_the_compiler(daemon):
     result = wasm(daemon, "c", "int f(int a) { return b; }", args=[1])

@@ -3,16 +3,18 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launch/threads.h"
 
 #if defined(__x86_64__)
 
-enum { HELPERS = 3, ROUNDS = 5 };
+enum { HELPERS = 3, ROUNDS = 6, LATER_NS = 5000000 };
 
 struct helper {
     pthread_t thread;
@@ -57,12 +59,35 @@ static void wait_until_it_waits(struct helper *h)
     }
 }
 
+static void on_timer(int sig, siginfo_t *si, void *context)
+{
+    (void)sig, (void)context;
+    if (threads_revive(si->si_value.sival_ptr) < 0)
+        _exit(6);
+}
+
+/* What is asked meanwhile must not be lost. */
+static int revive_later(struct threads *t)
+{
+    struct sigaction action = {.sa_sigaction = on_timer, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMAX - 2};
+    struct itimerspec when = {.it_value.tv_nsec = LATER_NS};
+    timer_t timer;
+
+    event.sigev_value.sival_ptr = t;
+    if (sigaction(event.sigev_signo, &action, NULL) < 0)
+        return -1;
+    return timer_create(CLOCK_MONOTONIC, &event, &timer) < 0 ? -1
+                                                             : timer_settime(timer, 0, &when, NULL);
+}
+
 /* Old threads answer and end as threads do, and new ones do not get in their way. */
-static int in_a_copy(const struct threads *t, struct helper *helpers)
+static int in_a_copy(struct threads *t, struct helper *helpers, bool later)
 {
     struct helper fresh = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-    if (threads_revive(t) < 0)
+    threads_begin(t);
+    if ((later ? revive_later(t) : threads_revive(t)) < 0)
         return 2;
     if (pthread_create(&fresh.thread, NULL, help, &fresh) != 0)
         return 3;
@@ -94,7 +119,7 @@ static void test_threads_answer_in_every_copy(void **state)
         pid_t pid = threads_fork();
 
         if (pid == 0)
-            _exit(in_a_copy(t, helpers));
+            _exit(in_a_copy(t, helpers, i % 2 == 1));
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(status, 0);
     }

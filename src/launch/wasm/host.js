@@ -22,6 +22,8 @@ const TO_TRY = 2;
 const PAGES_MAX = 65536;
 const SETTLE_MS = 50;
 const REHEARSALS = 20;
+const THREADS_MS = 20; // a program that goes on for longer gets V8's helper threads
+const PROGRAM_ROOM = 1 << 18; // larger ones are read all the same, slower
 
 const fs = require('fs');
 const Module = require('module');
@@ -30,7 +32,7 @@ const vm = require('vm');
 const zlib = require('zlib');
 
 delete process.env.LD_PRELOAD;
-const { job, leave, pid, revive, serve, texts, waiting } = module.exports;
+const { job, leave, pid, revive, reviveLater, serve, texts, waiting } = module.exports;
 const role = process.argv[1];
 
 function load(name) {
@@ -45,6 +47,8 @@ const files = load('files');
 const { Channel, Device, E, Folder, Library, Stream, Tree } = files;
 const Wasi = load('wasi')(files);
 const { callExport, describe } = load('module');
+v8.setFlagsFromString('--no-wasm-lazy-compilation');
+const makeBridge = load('bridge');
 
 v8.setFlagsFromString('--lazy'); // until here every function was compiled at once
 v8.setFlagsFromString('--expose-gc');
@@ -88,9 +92,9 @@ function settle() {
 /* Returns in a copy only. True: it is only to show that it works. */
 function hold() {
     settle();
-    const why = serve();
-    revive();
-    return why === TO_TRY;
+    const trying = serve() === TO_TRY;
+    if (trying) revive();
+    return trying;
 }
 
 /* What a copy uses of node, used once: later it is compiled. */
@@ -108,6 +112,7 @@ function exercise() {
 
 function receive() {
     const { argv, cwd, env } = job();
+    reviveLater(THREADS_MS);
     return arrange(argv, cwd, env);
 }
 
@@ -261,9 +266,43 @@ function startRuntime() {
 
 // ---- modules ----
 
-function makeWasi(work, tree, streams, exit) {
-    const env = work.env.some((s) => s.startsWith('PWD=')) ? work.env : [...work.env, `PWD=${work.cwd}`];
-    return new Wasi({ args: ['program'], env, tree, streams, exit });
+/* What a module is read into, so that its pages are there before it is. */
+const room = Buffer.alloc(PROGRAM_ROOM);
+
+function readProgram(path) {
+    const fd = fs.openSync(path);
+    const n = fs.readSync(fd, room, 0, room.length, null);
+    fs.closeSync(fd);
+    return n < room.length ? room.subarray(0, n) : fs.readFileSync(path);
+}
+
+function takeProgram(path) {
+    const bytes = readProgram(path);
+    fs.unlinkSync(path);
+    return bytes;
+}
+
+function environmentOf(work) {
+    return work.env.some((s) => s.startsWith('PWD=')) ? work.env : [...work.env, `PWD=${work.cwd}`];
+}
+
+/* What is around a program that was compiled from C, as far as it is the same for all. */
+function surroundings(stdout, exit) {
+    const tree = new Tree(new Library());
+    const wasi = new Wasi({ args: ['program'], env: [], tree, exit, streams: [new Stream(0), stdout, new Stream(2),
+        new Channel(CHANNEL), new Folder(tree, [], '/')] });
+    const around = { cwd: '/', tree, wasi };
+    wasi.imports.sandbox_leave = (again) => {
+        throw new Left(again);
+    };
+    wasi.imports.sandbox_cwd = (at, n) => {
+        const name = Buffer.from(`${around.cwd}\0`);
+        if (name.length > n) return E.NAMETOOLONG;
+        wasi.bytes(at, name.length).set(name);
+        return E.SUCCESS;
+    };
+    around.bridge = makeBridge(wasi.imports);
+    return around;
 }
 
 /* A program that stays may leave a call in the middle: it cannot unwind its stack, so what was called
@@ -285,24 +324,27 @@ function enter({ _start, __indirect_function_table: functions }) {
     }
 }
 
+function start(bytes, { wasi, bridge }) {
+    const compiled = new WebAssembly.Module(bytes);
+    const { exports } = new WebAssembly.Instance(compiled, importsFor(compiled, wasi));
+    const { memory, sandbox_slots: slots, __indirect_function_table: functions } = exports;
+    wasi.memory = memory;
+    if (slots && functions) {
+        const first = functions.grow(bridge.length);
+        bridge.forEach((f, i) => functions.set(first + i, f));
+        wasi.view.setUint32(slots.value, first, true);
+    }
+    return exports;
+}
+
 /* A program that was compiled from C: our wrapper is part of it and has the channel. */
-function runProgram(work) {
-    const tree = new Tree(new Library());
-    tree.mount(mountsOf(work));
-    const channel = new Channel(CHANNEL);
-    const wasi = makeWasi(work, tree, [new Stream(0), new Stream(1), new Stream(2), channel,
-        new Folder(tree, [], '/')], leave);
-    wasi.imports.sandbox_leave = (again) => {
-        throw new Left(again);
-    };
-    const bytes = fs.readFileSync(work.program);
-    fs.unlinkSync(work.program);
+function runProgram(work, around) {
+    around.tree.mount(mountsOf(work));
+    around.wasi.env = environmentOf(work);
+    around.cwd = work.cwd;
     v8.setFlagsFromString('--wasm-lazy-validation'); // of each function before its first call, of most never
     try {
-        const compiled = new WebAssembly.Module(bytes);
-        const instance = new WebAssembly.Instance(compiled, importsFor(compiled, wasi));
-        wasi.memory = instance.exports.memory;
-        enter(instance.exports);
+        enter(start(takeProgram(work.program), around));
     } catch (error) {
         crash(error);
     }
@@ -314,12 +356,12 @@ function runForeign(work, channel) {
     const tree = new Tree(new Library());
     tree.mount(mountsOf(work));
     tree.startAt(work.cwd);
-    const wasi = makeWasi(work, tree, [new Stream(0), new Stream(1), new Stream(2),
-        new Folder(tree, [], '/')], (code) => {
+    const exit = (code) => {
         throw { exit: code }; // eslint-disable-line no-throw-literal -- nothing of the module's may catch it
-    });
-    const bytes = fs.readFileSync(work.program);
-    fs.unlinkSync(work.program);
+    };
+    const wasi = new Wasi({ args: ['program'], env: environmentOf(work), tree, exit,
+        streams: [new Stream(0), new Stream(1), new Stream(2), new Folder(tree, [], '/')] });
+    const bytes = takeProgram(work.program);
     const send = (kind, text) => channel.write(frame(kind, text));
     try {
         leave(callExport({ bytes, wasi, channel, send, crash }));
@@ -331,22 +373,22 @@ function runForeign(work, channel) {
 /* _start() fills four kilobytes of its memory, asks for the size of its environment and writes
    nothing to standard output; it returns what that returned. */
 const SMALL = Buffer.from(
-    'AGFzbQEAAAABEwNgAn9/AX9gBH9/f38Bf2AAAX8CTgIWd2FzaV9zbmFwc2hvdF9wcmV2aWV3MRFlbnZpcm9uX3NpemVzX2dl' +
-    'dAAAFndhc2lfc25hcHNob3RfcHJldmlldzEIZmRfd3JpdGUAAQMCAQIEBQFwAQEBBQMBAAEGBwF/AUGQMAsHEwIGbWVtb3J5' +
-    'AgAGX3N0YXJ0AAIKVQFTAQJ/QQAhAANAIABBgIiAgABqIgEgAS0AACAAajoAACAAQQFqIgBBgCBHDQALQYCogIAAQYSogIAA' +
-    'EICAgIAAGkEBQQBBAEGAqICAABCBgICAAAs=', 'base64');
+    'AGFzbQEAAAABEwNgAn9/AX9gBH9/f38Bf2AAAX8CTgIWd2FzaV9zbmFwc2hvdF9wcmV2aWV3MRFlbnZpcm9uX3NpemVzX2dldAAA' +
+    'Fndhc2lfc25hcHNob3RfcHJldmlldzEIZmRfd3JpdGUAAQMCAQIEBAFwAAEFAwEAAQYHAX8BQZAwCwc/BAZtZW1vcnkCAAZfc3Rh' +
+    'cnQAAhlfX2luZGlyZWN0X2Z1bmN0aW9uX3RhYmxlAQANc2FuZGJveF9zbG90cwMAClUBUwECf0EAIQADQCAAQYCIgIAAaiIBIAEt' +
+    'AAAgAGo6AAAgAEEBaiIAQYAgRw0AC0GAqICAAEGEqICAABCAgICAABpBAUEAQQBBgKiAgAAQgYCAgAAL', 'base64');
 
 /* What every module does, so that it is compiled before there is one. */
 function rehearse() {
-    const tree = new Tree(new Library());
-    tree.mount(['/workspace', '/tmp']);
-    const wasi = makeWasi({ cwd: '/workspace', env: ['A=b'] }, tree, [new Stream(0), new Device('null'), new Stream(2),
-        new Channel(CHANNEL), new Folder(tree, [], '/')], leave);
-    const compiled = new WebAssembly.Module(SMALL);
-    const instance = new WebAssembly.Instance(compiled, importsFor(compiled, wasi));
-    wasi.memory = instance.exports.memory;
-    if (describe(SMALL).size !== 1 || instance.exports._start() !== 0) leave(1);
-    askAll(wasi.imports, wasi.view, wasi.bytes(0, 8));
+    const around = surroundings(new Device('null'), leave);
+    const work = arrange(['wasm', '', 'a/b', '', ''], '/', ['A=b']);
+    around.tree.mount(mountsOf(work));
+    around.wasi.env = environmentOf(work);
+    const { _start } = start(SMALL, around);
+    if (describe(SMALL).size !== 1 || _start() !== 0) leave(1);
+    askAll(around.wasi.imports, around.wasi.view, around.wasi.bytes(0, 8));
+    readProgram('/proc/self/comm');
+    room.fill(0, 0, PROGRAM_ROOM / 4);
 }
 
 /* What the C library asks at a program's start and wrappers do with their channel. */
@@ -374,12 +416,13 @@ function startModules() {
     exercise();
     v8.setFlagsFromString('--wasm-lazy-compilation'); // validated at once, compiled when called
     for (let i = 0; i < REHEARSALS; i++) rehearse();
+    const around = surroundings(new Stream(1), leave);
     const trying = hold();
     if (trying || !waiting()) rehearse();
     if (trying) leave(0);
     const work = receive();
     if (work.kind === 'foreign') runForeign(work, new Channel(CHANNEL));
-    else runProgram(work);
+    else runProgram(work, around);
 }
 
 if (role === 'module') startModules();
