@@ -7,7 +7,7 @@
 #include "base/log.h"
 
 /* A jail that was left out of this build (-Djails) is known, and says so. */
-__attribute__((unused)) static int absent_open(const struct jail_conf *c, struct jail **ret,
+static int absent_open(const struct jail_conf *c, struct jail **ret,
                                                struct err *e)
 {
     (void)c, (void)ret;
@@ -128,7 +128,11 @@ static void list_all(const struct config *c, struct jail_option all[JAILS_MAX])
 {
     for (size_t i = 0; i < ARRAY_LEN(adapters); i++) {
         all[i] = (struct jail_option){.name = adapters[i].name};
-        (void)err_set(&all[i].why, ERR_CALLER, "not named in ISOLATION ('%.100s')", c->isolation);
+        if (adapters[i].open == absent_open)
+            (void)absent_open(NULL, NULL, &all[i].why);
+        else
+            (void)err_set(&all[i].why, ERR_CALLER, "not named in ISOLATION ('%.100s')",
+                          c->isolation);
     }
 }
 
