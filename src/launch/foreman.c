@@ -149,6 +149,7 @@ void foreman_run(const struct init *conf)
 
     (void)prctl(PR_SET_NAME, "sandbox-init");
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* workers write files, and say if one is too large */
     (void)sigemptyset(&mask);
     (void)sigaddset(&mask, SIGCHLD);
     (void)sigprocmask(SIG_SETMASK, &mask, NULL);

@@ -64,7 +64,7 @@ static void tell_failure(const struct state *s, const char *what, int error)
 /* Ignored signals stay ignored across exec, and the guard ignores some. */
 static void reset_signals(void)
 {
-    static const int changed[] = {SIGPIPE, SIGINT, SIGTERM, SIGCHLD};
+    static const int changed[] = {SIGPIPE, SIGINT, SIGTERM, SIGCHLD, SIGXFSZ};
     sigset_t none;
 
     (void)sigemptyset(&none);
@@ -381,6 +381,7 @@ void init_run(const struct init *conf)
         foreman_run(conf);
     (void)prctl(PR_SET_NAME, "sandbox-init");
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file that is put here and too large is an error, not our end */
     (void)sigemptyset(&mask);
     (void)sigaddset(&mask, SIGCHLD);
     (void)sigaddset(&mask, INIT_SIGNAL_DONE); /* blocked: else pid 1 would never get it */

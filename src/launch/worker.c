@@ -74,7 +74,7 @@ void worker_done(int sock, int error, enum worker_op op, const char *path)
 /* Handlers there are none, but ignored and blocked signals would be inherited. */
 static void reset_signals(void)
 {
-    static const int changed[] = {SIGPIPE, SIGINT, SIGTERM, SIGCHLD};
+    static const int changed[] = {SIGPIPE, SIGINT, SIGTERM, SIGCHLD, SIGXFSZ};
     sigset_t none;
 
     (void)sigemptyset(&none);
