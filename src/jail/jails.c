@@ -7,8 +7,7 @@
 #include "base/log.h"
 
 /* A jail that was left out of this build (-Djails) is known, and says so. */
-static int absent_open(const struct jail_conf *c, struct jail **ret,
-                                               struct err *e)
+static int absent_open(const struct jail_conf *c, struct jail **ret, struct err *e)
 {
     (void)c, (void)ret;
     return err_set(e, ERR_HOST, "this build does not have it (-Djails)");

@@ -381,7 +381,7 @@ void init_run(const struct init *conf)
         foreman_run(conf);
     (void)prctl(PR_SET_NAME, "sandbox-init");
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN); /* a file that is put here and too large is an error, not our end */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error, not our end */
     (void)sigemptyset(&mask);
     (void)sigaddset(&mask, SIGCHLD);
     (void)sigaddset(&mask, INIT_SIGNAL_DONE); /* blocked: else pid 1 would never get it */

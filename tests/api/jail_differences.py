@@ -15,6 +15,7 @@ HOST = "a persistent sandbox is the host itself: its files, its user, its networ
 SUICIDE = "the program would end the whole host"
 ROOT = "the suite runs it with RUN_AS=root"
 LENT = "it mounts nothing: files of a mount are copied, and the result says so"
+ROLES = "whose call is to fail is told by pid namespaces, and the jail has none"
 PACKAGES = "sessions have no packages there: they need a mount and a network of their own"
 
 # Vectors whose code names /workspace or a mount by its whole path.
@@ -79,6 +80,7 @@ TABLE = {
         ("test_a_full_disk_", DISK),
         ("test_the_number_of_files_is_bounded", DISK),
         ("test_the_daemon_gives_up_root", ROOT),
+        ("test_every_thread_of_the_daemon_is_confined", ROOT),
         ("test_stacks_show_the_programs_own_lines", PATHS),
         ("test_any_working_directory", PATHS),
         ("test_links_do_not_lead_out_of_a_mount", PATHS),
@@ -127,6 +129,14 @@ TABLE = {
         ("test_archive.py::test_directories_that_cannot_be[PUT-/new-at-the-root-403]", HOST),
         ("test_archive.py::test_a_download_that_fails_half_way_is_not_taken_for_complete", HOST),
         ("test_denials.py", WALLS),
+        ("test_faults.py::test_a_failing_call_is_told_and_leaves_nothing", ROLES),
+        ("test_faults.py::test_a_lasting_shortage_refuses_and_passes", ROLES),
+        ("test_functions_stream.py::test_sync_events_follow_the_items", PATHS),
+        *((f"test_sessions_files.py::{name}", PATHS) for name in (
+            "test_a_directory_of_the_session_takes_files", "test_a_mount_with_sync",
+            "test_a_mount_is_read_anew_when_the_session_restarts",
+            "test_a_mount_that_goes_away_fails_the_restart_and_says_so", "test_permissions_in_a_session",
+            "test_manual_sync_of_a_session_call", "test_events_of_a_sync_are_streamed")),
         *((f"test_vector[{name}]", PATHS) for name in VECTORS),
         *((f"test_vector_in_every_mode[{name}-", PATHS) for name in VECTORS),
     ],

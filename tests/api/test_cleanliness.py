@@ -86,7 +86,7 @@ NODE_SPOIL = textwrap.dedent("""
         process.chdir('/tmp'); process.argv.push('planted'); process.title = 'planted';
         process.env.PLANTED = '1'; process.env.TZ = 'Asia/Tokyo';
         process.on('SIGTERM', () => {}); process.on('exit', () => {}); process.planted = 1;
-        globalThis.planted = 1; Object.prototype.planted = 1; os.setPriority(5);
+        globalThis.planted = 1; Object.prototype.planted = 1; os.setPriority(os.getPriority() + 5);
         const { stringify } = JSON; JSON.stringify = function planted(...a) { return stringify(...a); };
         fs.writeFileSync('/tmp/planted.js', 'module.exports = 1'); require('/tmp/planted.js'); process.umask(0o777);
         setTimeout(() => {}, 100000).unref();
