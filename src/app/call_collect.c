@@ -2,7 +2,6 @@
 /* What a call did to the files: read while the dead sandbox is still there. */
 #include "app/app.h"
 #include "app/call_inner.h"
-#include "lang/lang_call.h"
 
 static void settle(struct call *c)
 {
@@ -20,19 +19,23 @@ static void on_read(void *user)
 
 int call_collect_init(struct call *c, struct err *e)
 {
-    c->collect = (struct collect){
+    const struct collect_order order = {
         .work = c->app->work,
         .run = &c->run,
         .tree = c->tree,
-        .workdir = c->request.workdir,
-        .place = c->fenced ? lang_call_place((enum call_lang_id)c->lang, c->wasm) : NULL,
-        .from_top = c->dirs.n > 0 || c->tree->lent,
-        .contents = c->request.include_contents,
+        .request = &c->request,
+        .lang = (enum call_lang_id)c->lang,
+        .wasm = c->wasm,
         .fenced = c->fenced,
+        .dirs = c->dirs.n > 0,
+        .contents = c->request.include_contents,
+        .before = c->request.files,
+        .before_n = c->request.files_n,
         .read = on_read,
         .user = c,
     };
-    if (changes_init(&c->collect.changes, c->request.files, c->request.files_n) < 0)
+
+    if (collect_begin(&c->collect, &order) < 0)
         return err_set(e, ERR_HOST, "out of memory");
     return 0;
 }

@@ -12,6 +12,7 @@ void call_destroy(struct call *c);
 must_check int call_dirs_find(struct call *c, struct err *e);
 must_check int call_plan(struct call *c, struct err *e);
 void call_enqueue(struct call *c);
+void call_start(void *user); /* its turn has come */
 bool call_needs_compiler(const struct call *c);
 
 /* ---- call_end.c ---- */

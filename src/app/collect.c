@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/os.h"
+#include "lang/lang_call.h"
 
 enum {
     READ_INLINE = 64 * 1024, /* larger files are read beside the loop */
@@ -203,6 +204,23 @@ static void file_look(struct collect *k, struct run_file *f, const char *path)
     k->reading = w;
     run_files_pause(*k->run);
     work_submit(k->work, &w->work);
+}
+
+int collect_begin(struct collect *k, const struct collect_order *o)
+{
+    *k = (struct collect){
+        .work = o->work,
+        .run = o->run,
+        .tree = o->tree,
+        .workdir = o->request->workdir,
+        .place = o->fenced ? lang_call_place(o->lang, o->wasm) : NULL,
+        .from_top = o->dirs || o->tree->lent,
+        .contents = o->contents,
+        .fenced = o->fenced,
+        .read = o->read,
+        .user = o->user,
+    };
+    return changes_init(&k->changes, o->before, o->before_n);
 }
 
 void collect_file(struct collect *k, struct run_file *f)

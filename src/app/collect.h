@@ -10,6 +10,7 @@
 
 #include "app/call_mount.h"
 #include "call/changes.h"
+#include "call/langs.h"
 #include "call/outcome.h"
 #include "core/port_run.h"
 #include "core/port_work.h"
@@ -33,6 +34,23 @@ struct collect {
     struct change_work *reading; /* a file being read beside the loop; NULL: none */
 };
 
+/* Of whom. Everything is borrowed. */
+struct collect_order {
+    struct work_pool *work;
+    struct run **run;
+    const struct call_tree *tree;
+    const struct call_request *request;
+    enum call_lang_id lang;
+    bool wasm, fenced;
+    bool dirs;     /* there are directories beside /workspace */
+    bool contents; /* they are wanted */
+    const struct call_file *before;
+    size_t before_n;
+    void (*read)(void *user);
+    void *user;
+};
+/* -1: out of memory. */
+must_check int collect_begin(struct collect *k, const struct collect_order *o);
 /* A file is there now. A large one is read beside the loop, and no more come meanwhile. */
 void collect_file(struct collect *k, struct run_file *f);
 /* All have come and none is being read: what is missing was deleted; the rules are asked. */

@@ -8,7 +8,6 @@
 
 #include "app/app.h"
 #include "app/fsession_inner.h"
-#include "lang/lang_call.h"
 
 enum { LOOK_MS = 10000 }; /* for looking at all files of a workspace */
 
@@ -332,21 +331,23 @@ static bool is_wanted(const struct fsession *s)
 
 bool fsession_files_look(struct fsession *s)
 {
-    if (!is_wanted(s))
-        return false;
-    s->collect = (struct collect){
+    const struct collect_order order = {
         .work = s->app->work,
         .run = &s->run,
         .tree = s->tree,
-        .workdir = s->request.workdir,
-        .place = s->fenced ? lang_call_place((enum call_lang_id)s->lang, s->wasm) : NULL,
-        .from_top = s->dirs.n > 0 || s->tree->lent,
-        .contents = s->current && s->current->request.include_contents,
+        .request = &s->request,
+        .lang = (enum call_lang_id)s->lang,
+        .wasm = s->wasm,
         .fenced = s->fenced,
+        .dirs = s->dirs.n > 0,
+        .contents = s->current && s->current->request.include_contents,
+        .before = s->known.files,
+        .before_n = s->known.n,
         .read = on_read,
         .user = s,
     };
-    if (changes_init(&s->collect.changes, s->known.files, s->known.n) < 0)
+
+    if (!is_wanted(s) || collect_begin(&s->collect, &order) < 0)
         return false;
     s->collect.changes.stamps = s->known.stamps;
     if (run_scan(s->run) < 0) {
