@@ -30,6 +30,7 @@ enum plan_template {
     /* interpreters that were started ahead and wait */
     TEMPLATE_RUBY,
     TEMPLATE_PHP,
+    TEMPLATE_PERL,
     /* WebAssembly: nothing else can run such a plan, so there is no argv to fall back to */
     TEMPLATE_WASM_PYTHON,
     TEMPLATE_WASM_RUBY,
@@ -48,7 +49,7 @@ static inline bool template_is_wasm(enum plan_template t)
 /* Started ahead: one that is not there yet is no sooner there than one that is started then. */
 static inline bool template_is_prestarted(enum plan_template t)
 {
-    return t == TEMPLATE_RUBY || t == TEMPLATE_PHP;
+    return t >= TEMPLATE_RUBY && t <= TEMPLATE_PERL;
 }
 
 /* Prepared only once somebody has asked for it: most never do, and each costs memory. */

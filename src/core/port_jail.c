@@ -36,6 +36,7 @@ const char *jail_template_name(enum plan_template t)
         [TEMPLATE_PYTHON_SCIENCE] = "python-datascience",
         [TEMPLATE_RUBY] = "ruby",
         [TEMPLATE_PHP] = "php",
+        [TEMPLATE_PERL] = "perl",
         [TEMPLATE_WASM_PYTHON] = "wasm-python",
         [TEMPLATE_WASM_RUBY] = "wasm-ruby",
         [TEMPLATE_WASM_PHP] = "wasm-php",

@@ -185,6 +185,7 @@ static void configure(struct native *n, const struct jail_conf *conf)
     n->pools[TEMPLATE_PYTHON_SCIENCE].least = (unsigned)c->pool_science;
     n->pools[TEMPLATE_RUBY].least = (unsigned)c->pool_scripts;
     n->pools[TEMPLATE_PHP].least = (unsigned)c->pool_scripts;
+    n->pools[TEMPLATE_PERL].least = (unsigned)c->pool_scripts;
     for (size_t t = TEMPLATE_WASM_FIRST; t < TEMPLATE_COUNT; t++)
         n->pools[t].least = (unsigned)c->pool_wasm;
     for (size_t t = 0; t < TEMPLATE_COUNT; t++)

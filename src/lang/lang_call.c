@@ -116,7 +116,7 @@ static int interpreter_job(const struct exec_spec *s, enum call_lang_id lang, st
                            struct err *e)
 {
     /* read when an interpreter starts */
-    static const char *const start_vars[] = {"RUBY", "PHP",      "LD_",    "LC_",     "LANG",
+    static const char *const start_vars[] = {"RUBY", "PHP",      "PERL",   "LD_",     "LC_", "LANG",
                                              "TZ",   "USE_ZEND", "GLIBC_", "MALLOC_", NULL};
 
     if (plain_job(s, c, e) < 0)

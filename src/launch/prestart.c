@@ -5,16 +5,21 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "launch/runner.h"
 
-enum { HOLD_FD = 4, ARGS_MAX = 6, NOT_STARTED = 126 };
+enum { ARGS_MAX = 6, NOT_STARTED = 126 };
+
+/* How an interpreter hears of its job. Not a descriptor that it inherits: PHP could not close it.
+ */
+#define HOLD "/tmp/.sandbox-hold"
 
 /* lang/wrap/, embedded */
-extern const char wrap_call_ruby[], wrap_call_php[];
+extern const char wrap_call_ruby[], wrap_call_php[], wrap_call_perl[];
 
 struct row {
     const char *argv[ARGS_MAX]; /* without the wrapper's text, which is behind them */
@@ -28,6 +33,10 @@ static const struct row ruby = {
 static const struct row php = {
     {"/usr/bin/php", "-n", "-r"},
     wrap_call_php
+};
+static const struct row perl = {
+    {"/usr/bin/perl", "-e"},
+    wrap_call_perl
 };
 
 /* The job's own comes later; these are what interpreters look at when they start. */
@@ -64,11 +73,23 @@ static int tell(int fd, const struct job *j)
     return r;
 }
 
-__attribute__((noreturn)) static void help(pid_t first, int hold)
+/* Opened when the interpreter does; then the name is free for whatever the job brings. */
+static int hold_open(void)
+{
+    int fd = open(HOLD, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd < 0 || unlink(HOLD) < 0 ? -1 : fd;
+}
+
+__attribute__((noreturn)) static void help(pid_t first)
 {
     const char *what;
     struct job j;
-    int r = runner_read(NULL, &j, &what);
+    int hold = hold_open(), r;
+
+    if (hold < 0)
+        _exit(NOT_STARTED);
+    r = runner_read(NULL, &j, &what);
 
     if (r == -ENODATA)
         _exit(0); /* never used */
@@ -89,13 +110,14 @@ __attribute__((noreturn)) static void help(pid_t first, int hold)
 
 __attribute__((noreturn)) static void become(const struct row *row)
 {
-    char *argv[ARGS_MAX + 3];
+    char *argv[ARGS_MAX + 4];
     size_t n = 0;
 
     for (; n < ARGS_MAX && row->argv[n]; n++)
         argv[n] = (char *)(uintptr_t)row->argv[n];
     argv[n++] = (char *)(uintptr_t)row->wrapper;
     argv[n++] = (char *)(uintptr_t) "hold"; /* tells the wrapper that it was started ahead */
+    argv[n++] = (char *)(uintptr_t)HOLD;
     argv[n] = NULL;
     (void)execve(argv[0], argv, environment);
     _exit(NOT_STARTED);
@@ -104,24 +126,19 @@ __attribute__((noreturn)) static void become(const struct row *row)
 static void run(void *user)
 {
     pid_t first = getpid(), pid;
-    int hold[2];
-    int r = fd_pipe(hold);
+    int r;
 
-    if (r < 0)
-        runner_fail("start", r);
+    if (mkfifo(HOLD, 0600) < 0)
+        runner_fail("start", -errno);
     pid = fork();
     if (pid == 0) {
         pid = fork();
         if (pid != 0)
             _exit(pid < 0);
-        (void)close(hold[0]);
-        help(first, hold[1]);
+        help(first);
     }
     if (pid < 0 || waitpid(pid, &r, 0) < 0 || r != 0)
         runner_fail("start", pid < 0 ? -errno : -EAGAIN);
-    (void)close(hold[1]);
-    if (hold[0] == HOLD_FD ? fd_inherit(HOLD_FD) < 0 : dup2(hold[0], HOLD_FD) < 0)
-        runner_fail("start", -EMFILE);
     become(user);
 }
 
@@ -130,11 +147,12 @@ static void run(void *user)
 static const struct init_host hosts[] = {
     {run, (void *)(uintptr_t)&ruby, NULL},
     {run, (void *)(uintptr_t)&php,  NULL},
+    {run, (void *)(uintptr_t)&perl, NULL},
 };
 
 const struct init_host *prestart_host(enum plan_template t)
 {
-    return t == TEMPLATE_RUBY ? &hosts[0] : t == TEMPLATE_PHP ? &hosts[1] : NULL;
+    return template_is_prestarted(t) ? &hosts[t - TEMPLATE_RUBY] : NULL;
 }
 
 bool prestart_has(enum plan_template t)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Interpreters that start before anybody wants them: Ruby and PHP cannot be forked from a warmed
- * copy as Python and Node.js are, but they can be started in a locked sandbox and wait there, with
- * their wrapper read and rehearsed.
+ * Interpreters that start before anybody wants them: Ruby, PHP and Perl cannot be forked from a
+ * warmed copy as Python and Node.js are, but they can be started in a locked sandbox and wait
+ * there, with their wrapper read and rehearsed.
  *
  *   first process ──fork──▶ (gone) ──fork──▶ helper: reads the job from descriptor 3, writes files,
  *        │                                     │     limits the first process
- *        └─exec─▶ interpreter ◀──descriptor 4──┘ directory and environment, then it is gone
+ *        └─exec─▶ interpreter ◀──── a FIFO ────┘ directory and environment, then it is gone
  *                      └─ reads frames from descriptor 3, as always
  *
  * The interpreter is the first process, so its end, its signals and its use are seen as ever; the
  * helper is an orphan that init takes in. Nothing of a tenant's is read before the sandbox is
  * locked: both live in it. A job that the helper cannot apply it reports itself; then there is
- * nothing on descriptor 4, and the interpreter leaves.
+ * nothing in the FIFO, and the interpreter leaves.
  */
 #pragma once
 

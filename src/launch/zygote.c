@@ -30,6 +30,7 @@ static const struct {
     [TEMPLATE_PYTHON_SCIENCE]  = {"sandbox-zygote-python", NULL, NULL, "science", NULL},
     [TEMPLATE_RUBY]            = {NULL, NULL, NULL, NULL, NULL},
     [TEMPLATE_PHP]             = {NULL, NULL, NULL, NULL, NULL},
+    [TEMPLATE_PERL]            = {NULL, NULL, NULL, NULL, NULL},
     [TEMPLATE_WASM_PYTHON]     = {NODE, "python",     "python-3.11.3.wasm"},
     [TEMPLATE_WASM_RUBY]       = {NODE, "ruby",       "ruby-3.2.0.wasm"},
     [TEMPLATE_WASM_PHP]        = {NODE, "php",        "php-cgi-8.2.0.wasm"},

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Ruby and PHP that were started ahead: the same as one that starts for its call, only sooner."""
+"""Ruby, PHP and Perl that were started ahead: the same as one that starts for its call, only sooner."""
 import re
 
 import harness
 import pytest
 
-RB, PHP = "ruby", "php"
+RB, PHP, PL = "ruby", "php", "perl"
 # Everything a program can see of how it was started.
 LOOK = {
     RB: """
@@ -15,7 +15,7 @@ def f(x)
     'files' => Dir.children('.').sort, 'nofile' => Process.getrlimit(:NOFILE), 'fsize' => Process.getrlimit(:FSIZE),
     'nproc' => Process.getrlimit(:NPROC), 'methods' => Object.private_instance_methods(false).sort.map(&:to_s),
     'random' => rand.to_s + Random.bytes(8).unpack1('H*'), 'children' => (Process.wait rescue $!.class.name),
-    'encoding' => Encoding.default_external.name, 'path' => $LOAD_PATH }
+    'fds' => Dir.children('/proc/self/fd').size, 'encoding' => Encoding.default_external.name, 'path' => $LOAD_PATH }
 end
 """,
     PHP: """
@@ -25,7 +25,24 @@ function f($x) {
         'argc' => $_SERVER['argc'], 'files' => array_values(array_diff(scandir('.'), ['.', '..'])),
         'limits' => preg_grep('/open files|file size|processes/', file('/proc/self/limits')),
         'random' => bin2hex(random_bytes(8)) . mt_rand(), 'functions' => get_defined_functions()['user'],
-        'late' => time() - $_SERVER['REQUEST_TIME'] < 5];
+        'fds' => $fds, 'late' => time() - $_SERVER['REQUEST_TIME'] < 5];
+}
+""",
+    PL: r"""
+sub f {
+    my ($x) = @_;
+    opendir(my $d, '.');
+    my @files = sort grep { !/^\.\.?$/ } readdir($d);
+    opendir(my $e, '/proc/self/fd');
+    my @fds = readdir($e);
+    open(my $l, '<', '/proc/self/limits');
+    my @limits = grep { /open files|file size|processes/ } <$l>;
+    open(my $r, '<:raw', '/dev/urandom');
+    read($r, my $bytes, 8);
+    require Cwd;
+    return {x => $x, cwd => Cwd::getcwd(), env => {%ENV}, argv => [@ARGV], name => $0, files => \@files,
+            limits => \@limits, fds => scalar @fds, random => rand() . unpack('H*', $bytes),
+            path => [@INC], children => wait(), late => time - $^T < 5 ? 1 : 0};
 }
 """,
 }
@@ -59,7 +76,7 @@ def warmed(daemon, language):
     harness.wait_until(lambda: ready(daemon, language) >= 1, lambda: daemon.request("GET", "/metrics").text)
 
 
-@pytest.mark.parametrize("language", [RB, PHP])
+@pytest.mark.parametrize("language", [RB, PHP, PL])
 def test_it_sees_what_one_sees_that_starts_for_the_call(daemon, cold, language):
     warmed(daemon, language)
     options = {"files": {"a": "1"}, "env": {"MINE": "ü=1", "HOME": "/tmp"}}
@@ -73,13 +90,14 @@ def test_it_sees_what_one_sees_that_starts_for_the_call(daemon, cold, language):
     assert ahead["files"] == usual["files"] and ahead["stdout"] == usual["stdout"] == ""
 
 
-@pytest.mark.parametrize("language", [RB, PHP])
+@pytest.mark.parametrize("language", [RB, PHP, PL])
 def test_no_two_calls_share_one(daemon, language):
     warmed(daemon, language)
     assert len({call(daemon, language, None, 1)["result"]["random"] for _ in range(8)}) == 8
 
 
-@pytest.mark.parametrize("language, name", [(RB, "RUBYOPT"), (PHP, "PHPRC"), (RB, "LC_ALL"), (PHP, "TZ")])
+@pytest.mark.parametrize("language, name", [(RB, "RUBYOPT"), (PHP, "PHPRC"), (RB, "LC_ALL"), (PHP, "TZ"),
+                                            (PL, "PERL5LIB")])
 def test_variables_that_count_at_the_start_are_there_then(daemon, language, name):
     warmed(daemon, language)
     before = ready(daemon, language)
@@ -89,7 +107,8 @@ def test_variables_that_count_at_the_start_are_there_then(daemon, language, name
 
 
 @pytest.mark.parametrize("language, code", [
-    (RB, "def f\n  raise ArgumentError, 'no'\nend"), (PHP, "function f() {\n    throw new RuntimeException('no');\n}")])
+    (RB, "def f\n  raise ArgumentError, 'no'\nend"), (PHP, "function f() {\n    throw new RuntimeException('no');\n}"),
+    (PL, "sub f {\n    die 'no'\n}")])
 def test_errors_are_its_own(daemon, cold, language, code):
     warmed(daemon, language)
     ahead, usual = call(daemon, language, code), call(cold, language, code)
@@ -97,7 +116,7 @@ def test_errors_are_its_own(daemon, cold, language, code):
 
 
 @pytest.mark.parametrize("language, code, status", [
-    (RB, "def f = exit(3)", 3), (PHP, "function f() { exit(3); }", 3)])
+    (RB, "def f = exit(3)", 3), (PHP, "function f() { exit(3); }", 3), (PL, "sub f { exit 3 }", 3)])
 def test_its_exit_is_the_programs(daemon, language, code, status):
     warmed(daemon, language)
     got = call(daemon, language, code)
@@ -105,7 +124,7 @@ def test_its_exit_is_the_programs(daemon, language, code, status):
 
 
 @pytest.mark.parametrize("language, code", [(RB, "def f = Process.kill(:KILL, $$)"),
-                                            (PHP, "function f() { while (true) {} }")])
+                                            (PHP, "function f() { while (true) {} }"), (PL, "sub f { 1 while 1 }")])
 def test_it_can_be_killed(daemon, language, code):
     warmed(daemon, language)
     got = call(daemon, language, code, timeout=0.5)

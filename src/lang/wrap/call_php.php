@@ -101,7 +101,7 @@ function settle(array $setting): void
 /* Started ahead: where, and with which variables, comes when there is a job; nothing: there is none. */
 function hold(): void
 {
-    $hold = \fopen('php://fd/4', 'rb');
+    $hold = \fopen($GLOBALS['argv'][2], 'rb');
     $text = \stream_get_contents($hold);
     \fclose($hold);
     if ($text === '' || $text === false) {

@@ -58,8 +58,8 @@ module SandboxCall
   end
 
   # Started ahead: where, and with which variables, comes when there is a job; nothing: there is none.
-  def hold
-    text = IO.open(4, 'rb', &:read).force_encoding('UTF-8')
+  def hold(path)
+    text = File.binread(path).force_encoding('UTF-8')
     exit!(126) if text.empty?
     cwd, *env = text.split("\0")
     settle({ 'env' => env, 'cwd' => cwd })
@@ -418,8 +418,8 @@ if RUBY_PLATFORM.include?('wasi')
   GC.start
   SandboxCall.rehearse if File.open('/dev/hold', 'rb', &:getbyte) # here it is copied
 elsif ARGV.first == 'hold'
-  ARGV.clear
+  path = ARGV.slice!(0, 2).last
   SandboxCall.rehearse
-  SandboxCall.hold
+  SandboxCall.hold(path)
 end
 SandboxCall.run
