@@ -44,10 +44,18 @@ static bool is_nested(const struct walk *w)
     return false;
 }
 
+/* It is not part of what is written to the workspace, which the stubs are. */
+static bool is_temporary(const char *path)
+{
+    return strncmp(path, "/tmp", 4) == 0 && (path[4] == '/' || !path[4]);
+}
+
 int walk_begin(struct walk *w)
 {
     struct stat st;
 
+    if (is_temporary(w->dir->inside))
+        return unfit(w, "a mount is below /tmp");
     if (is_nested(w))
         return unfit(w, "a mount is inside another");
     if (fstat(w->root, &st) < 0 || !os_can_be_lent(w->root))

@@ -338,6 +338,8 @@ void sync_free(struct sync *s)
 {
     if (!s)
         return;
+    for (size_t i = 0; s->done && i < s->done_n; i++)
+        free(s->done[i].kept);
     free(s->done);
     buf_done(&s->failed);
     buf_done(&s->skipped);

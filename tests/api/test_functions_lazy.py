@@ -564,6 +564,18 @@ def test_a_runtime_in_webassembly(make_daemon, language):
     assert result["result"] == "hello", result
 
 
+def test_a_session_rolls_back_what_it_never_read(mounts):
+    path = tree(mounts)
+    os.chmod(path + "/sub", 0o555)  # the last deletion fails
+    before = on_disk(path)
+    at = "/v1/sessions/" + session(mounts, CHANGE, lazy(path, permissions=WRITE,
+                                                        sync={"mode": "batch", "onError": "rollback"}))
+    result = mounts.request("POST", at + "/call", json={"functionName": "f"}).json()
+    mounts.request("DELETE", at)
+    assert result["sync"]["rolledBack"] is True and len(result["sync"]["failed"]) == 1, result
+    assert on_disk(path) == before
+
+
 # ---- where it cannot be ----
 
 def test_a_compiler_gets_all_files(mounts):
@@ -586,6 +598,13 @@ def test_what_only_the_service_may_read(mounts, owner, group, mode):
     os.chmod(path + "/d", mode | 0o110)
     code = "def f():\n    return open('/data/a').read() + open('/data/d/b').read()"
     assert got(mounts, PY, code, lazy(path))["result"] == "12"
+
+
+def test_a_mount_below_tmp_is_copied(mounts):
+    path = host_dir(mounts, a="1")
+    result = call(mounts, PY, "def f():\n    return open('/tmp/x/a').read()", options=lazy(path, inside="/tmp/x"))
+    assert result["result"] == "1" and result["meta"]["loading"] == "eager", result
+    assert "/tmp" in result["meta"]["loadingReason"]
 
 
 def test_mounts_in_each_other_are_copied(mounts):
