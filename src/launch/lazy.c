@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "core/plan.h"
 #include "launch/lend.h"
+#include "launch/lent_list.h"
 #include "launch/sys.h"
 
 #define STAGE  "/mnt"
@@ -63,16 +64,7 @@ static int stub_directory(int shown, const char *path)
 
 /* ---- the list ---- */
 
-struct list {
-    const char *p, *at, *end;
-};
-
-struct entry {
-    struct lazy_row row;
-    const char *path, *host;
-};
-
-static int list_open(int fd, struct list *ret)
+static int list_open(int fd, struct lent_list *ret)
 {
     struct stat st;
     void *p;
@@ -84,37 +76,13 @@ static int list_open(int fd, struct list *ret)
     p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
         return -errno;
-    *ret = (struct list){p, p, (const char *)p + st.st_size};
+    *ret = (struct lent_list){p, p, (const char *)p + st.st_size};
     return 0;
 }
 
-static void list_close(struct list *l)
+static void list_close(struct lent_list *l)
 {
     (void)munmap((void *)(uintptr_t)l->p, (size_t)(l->end - l->p));
-}
-
-static const char *text_next(struct list *l, uint32_t n)
-{
-    const char *text = l->at;
-
-    if (n > LAZY_TEXT_MAX || (size_t)(l->end - l->at) < (size_t)n + 1 || strnlen(text, n + 1) != n)
-        return NULL;
-    l->at += n + 1;
-    return text;
-}
-
-/* 1, 0 at the end, or -errno. */
-static int list_next(struct list *l, struct entry *ret)
-{
-    if (l->at == l->end)
-        return 0;
-    if ((size_t)(l->end - l->at) < sizeof ret->row)
-        return -EPROTO;
-    memcpy(&ret->row, l->at, sizeof ret->row);
-    l->at += sizeof ret->row;
-    ret->path = text_next(l, ret->row.path_n);
-    ret->host = ret->path ? text_next(l, ret->row.host_n) : NULL;
-    return ret->host && ret->path[0] && ret->path[0] != '/' ? 1 : -EPROTO;
 }
 
 /* ---- one directory ---- */
@@ -152,15 +120,15 @@ static int layers_make(int layers, size_t i, uid_t uid)
 }
 
 /* Up to the next directory's row. As the sandbox's user, so that the stubs are its own. */
-static int stubs_make(int shown, struct list *l, uid_t uid)
+static int stubs_make(int shown, struct lent_list *l, uid_t uid)
 {
     uid_t user = (uid_t)setfsuid(uid);
     gid_t group = (gid_t)setfsgid(uid);
-    struct list before = *l;
-    struct entry e;
+    struct lent_list before = *l;
+    struct lent_entry e;
     int r;
 
-    while ((r = list_next(l, &e)) > 0 && e.row.kind != LAZY_MOUNT) {
+    while ((r = lent_next(l, &e)) > 0 && e.row.kind != LAZY_MOUNT) {
         r = e.row.kind == LAZY_DIR ? stub_directory(shown, e.path)
                                    : stub_file(shown, e.path, e.host, &e.row);
         if (r < 0)
@@ -244,11 +212,11 @@ static int place_open(int tree, const char *path, uid_t uid)
     return dir;
 }
 
-static int lend(const struct lazy *z, size_t i, int tree, int layers, struct list *l)
+static int lend(const struct lazy *z, size_t i, int tree, int layers, struct lent_list *l)
 {
     cleanup_close int shown = -1, overlay = -1, place = -1;
-    struct entry e;
-    int r = list_next(l, &e);
+    struct lent_entry e;
+    int r = lent_next(l, &e);
 
     if (r <= 0 || e.row.kind != LAZY_MOUNT)
         return r < 0 ? r : -EPROTO;
@@ -285,7 +253,7 @@ static void wait_for_tick(void)
 int lazy_mount(const struct lazy *z, int tree)
 {
     cleanup_close int layers = -1;
-    struct list l = {0};
+    struct lent_list l = {0};
     int r;
 
     if (sys_setgroups_none() < 0) /* the overlays remember who has mounted them */
