@@ -83,7 +83,7 @@ static int listen_at(int type, const struct sockaddr *at, socklen_t n, uint16_t 
                      char inode[NUMBER_ROOM])
 {
     cleanup_close int fd = socket(at->sa_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    struct sockaddr_in6 got;
+    struct sockaddr_in6 got = {0};
     socklen_t got_n = sizeof got;
     struct stat st;
 
