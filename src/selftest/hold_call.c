@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "selftest/hold.h"
 
-enum { PATIENCE_MS = 5000, LOOK_MS = 1, STOP_CALL = 0x80, US_PER_MS = 1000 };
+enum { PATIENCE_MS = 15000, LOOK_MS = 1, STOP_CALL = 0x80, US_PER_MS = 1000 };
 
 struct netlink_answer {
     struct nlmsghdr head;
