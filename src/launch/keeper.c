@@ -293,6 +293,8 @@ void keeper_run(struct keeper *k)
         (void)err_sys(&m.err, r, "descriptors of slot %u", k->slot);
     k->host_net = k->said[0] = k->said[1] = -1;
     k->made = 0;
+    k->pid = getpid();
+    k->launcher = getppid();
     stay(k);
     if (r < 0 || enter(k, &m.err) < 0) {
         (void)!reply(k, LAUNCH_FAILED, &m, -1);
@@ -304,8 +306,9 @@ void keeper_run(struct keeper *k)
         ssize_t got = fd_recv(k->sock, &m, sizeof m, fds, &n);
 
         if (got != sizeof m || m.lazy_n > LAUNCH_LAZY_MAX || n != fds_wanted(&m)) {
-            if (!k->kind->rooted)
-                (void)rmdir(k->rooms); /* the last one does, should the guard be gone as well */
+            /* The last one does, should the guard be gone as well; not one that is only retired. */
+            if (!k->kind->rooted && getppid() != k->launcher)
+                (void)rmdir(k->rooms);
             _exit(got != 0);
         }
         make_sandbox(k, &m, fds, n);

@@ -64,6 +64,7 @@ struct keeper {
 
     cpu_set_t cpus; /* what a sandbox may run on */
     unsigned made;
+    pid_t pid, launcher; /* its own, and whose child it is */
     uint64_t net_print;
     int host_net; /* owned: the network namespace we were born in, or -1 */
     int said[2];  /* owned: what a program that makes sandboxes for us says, or -1 */

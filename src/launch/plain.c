@@ -31,9 +31,10 @@ int rooms_make(char out[ROOMS_MAX], struct err *e)
     return 0;
 }
 
+/* Not by the slot: whoever kept it before may still be removing what it had. */
 static void room_name(const struct keeper *k, char out[ROOM_PATH_MAX])
 {
-    (void)snprintf(out, ROOM_PATH_MAX, "%.*s/%u-%u", ROOMS_MAX, k->rooms, k->slot, k->made);
+    (void)snprintf(out, ROOM_PATH_MAX, "%.*s/%d-%u", ROOMS_MAX, k->rooms, (int)k->pid, k->made);
 }
 
 /* ---- the steps ---- */
