@@ -50,7 +50,8 @@ def mixed_runs(connection, count):
             assert connection.execute("def handler(e): return e['i']", event={"i": i})["return_value"] == i
         else:
             language, code, status = RUNS[i % len(RUNS)]
-            assert connection.execute(code, language)["status"] == status
+            result = connection.execute(code, language)
+            assert result["status"] == status, result
 
 
 def test_an_idle_daemon_keeps_no_dead(make_daemon):
