@@ -20,6 +20,8 @@ import pytest
 import harness
 from harness import SYSCALLS
 
+WORK_S = int(50 * harness.SLOW)  # for ordinary work, which is heavy
+
 
 def python(daemon, body, **fields):
     """Runs the body of a handler (with call() for raw system calls) and returns its value."""
@@ -819,7 +821,7 @@ PYTHON_WORK = {
 
 @pytest.mark.parametrize("name", PYTHON_WORK)
 def test_python_work(daemon, name):
-    assert daemon.returned(textwrap.dedent(PYTHON_WORK[name]), timeout=50) is True
+    assert daemon.returned(textwrap.dedent(PYTHON_WORK[name]), timeout=WORK_S) is True
 
 
 def test_numpy(daemon):
@@ -827,7 +829,7 @@ def test_numpy(daemon):
     if not have:
         pytest.skip("numpy is not installed")
     code = "import numpy as n\ndef handler(e): return float(n.linalg.det(n.eye(64) * 1.0) + n.random.rand(10).size)"
-    assert daemon.returned(code, timeout=50) == 11.0
+    assert daemon.returned(code, timeout=WORK_S) == 11.0
 
 
 NODE_WORK = {
@@ -872,7 +874,7 @@ NODE_WORK = {
 
 @pytest.mark.parametrize("name", NODE_WORK)
 def test_node_work(daemon, name):
-    assert daemon.returned(textwrap.dedent(NODE_WORK[name]), "javascript", timeout=50) is True
+    assert daemon.returned(textwrap.dedent(NODE_WORK[name]), "javascript", timeout=WORK_S) is True
 
 
 SHELL_WORK = {
@@ -904,7 +906,7 @@ SHELL_WORK = {
 def test_shell_work(daemon, name):
     program, code = SHELL_WORK[name]
     harness.need(shutil.which(program, path="/usr/bin:/bin"), f"{program} is not installed")
-    result = daemon.execute(textwrap.dedent(code), "shell", timeout=50)
+    result = daemon.execute(textwrap.dedent(code), "shell", timeout=WORK_S)
     assert (result["status"], result["stdout"]) == ("success", "ok\n"), result
 
 
