@@ -110,7 +110,7 @@ def wasm_daemon():
     with tempfile.TemporaryDirectory(prefix="sbx-mounts-") as root:
         os.chmod(root, 0o777)
         instance = harness.start_daemon(MOUNT_ROOTS=root, WASM="true", WASM_PATH=str(WASM_RUNTIMES))
-        instance.mount_root = root
+        instance.mount_root = instance.root = root
         yield instance
         instance.stop()
 

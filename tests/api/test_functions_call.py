@@ -217,9 +217,9 @@ def test_every_value_survives_every_mode(daemon, language, code, mode):
 
 
 def test_large_arguments(daemon):
-    text = "é" * (8 << 20)
+    text = "é" * (1 << 20)  # 64 MiB: test_functions_large.py
     for mode in ("stdin", "file", "auto"):
-        assert value(daemon, PY, "def f(s):\n    return len(s)", args=[text], argsMode=mode) == 8 << 20
+        assert value(daemon, PY, "def f(s):\n    return len(s)", args=[text], argsMode=mode) == 1 << 20
     refused = error(daemon, PY, "def f(s):\n    return 1", args=[text], argsMode="inline")
     assert "inline" in refused["message"]
 

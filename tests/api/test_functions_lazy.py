@@ -11,7 +11,7 @@ import pytest
 
 from test_functions_call import C, JS, PHP, PY, RB, WRITE, call, host_dir
 from test_rootless import NOBODY, programs  # noqa: F401 (a fixture)
-from test_wasm import RUNTIMES, needs_runtimes
+from test_wasm import needs_runtimes
 
 GIB = 1 << 30
 
@@ -552,15 +552,11 @@ def rename(a, b):
 
 
 @needs_runtimes
-@pytest.mark.parametrize("language", [PY, RB, PHP])
-def test_a_runtime_in_webassembly(make_daemon, language):
-    root = tempfile.mkdtemp(prefix="sbx-lazy-")
-    os.chmod(root, 0o777)
+@pytest.mark.parametrize("language", [PY, RB, PHP], ids="{}-wasm".format)
+def test_a_runtime_in_webassembly(wasm_daemon, language):
     harness.need(harness.ROOT, "only a service that was started as root can lend files")
-    instance = make_daemon(MOUNT_ROOTS=root, WASM="true", WASM_PATH=str(RUNTIMES))
-    instance.root = root
-    path = host_dir(instance, **{"a.txt": "hello"})
-    result = got(instance, language, READ[language], lazy(path), engine="wasm")
+    path = host_dir(wasm_daemon, **{"a.txt": "hello"})
+    result = got(wasm_daemon, language, READ[language], lazy(path), engine="wasm")
     assert result["result"] == "hello", result
 
 
