@@ -94,5 +94,5 @@ def show(found, verdict):
     print("## Inspection\n\n| | least ms | p50 ms |\n|---|---|---|")
     for name, words in names.items():
         print(f"| {words} | {found[name]['min_ms']:.1f} | {found[name]['p50_ms']:.1f} |")
-    least = found["program"]["min_ms"]
-    print(f"\nBar: {LINES} lines in under {BAR_MS:.0f} ms: {least:.1f} ms, {verdict(least < BAR_MS)}.\n")
+    median = found["program"]["p50_ms"]
+    print(f"\nBar: {LINES} lines in under {BAR_MS:.0f} ms: p50 {median:.1f} ms, {verdict(median < BAR_MS)}.\n")

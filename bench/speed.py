@@ -178,9 +178,9 @@ def show(found, verdict):
     print()
     most, least = bars(found)
     for what, value, bar in most:
-        print(f"Bar: {what}: {value:.3g}, at most {bar:.3g}, {verdict(value <= bar)}.  ")
+        print(f"- Bar: {what}: {value:.3g}, at most {bar:.3g}, {verdict(value <= bar)}.")
     for what, value, bar in least:
-        print(f"Bar: {what}: {value:.3g}, at least {bar:.3g}, {verdict(value >= bar)}.  ")
+        print(f"- Bar: {what}: {value:.3g}, at least {bar:.3g}, {verdict(value >= bar)}.")
     print()
 
 
