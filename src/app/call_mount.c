@@ -172,9 +172,7 @@ bool walk_takes(struct walk *w, uint64_t size)
 {
     const struct mount *m = &w->tree->mount;
 
-    if (size > m->file_max || w->total + size > m->total_max)
-        return false; /* left out, as the request says */
-    return true;
+    return size <= m->file_max && w->total + size <= m->total_max;
 }
 
 static bool may_be_seen(const struct walk *w)
@@ -200,7 +198,7 @@ static int visit_file(struct walk *w, bool link)
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
     if (!walk_takes(w, (uint64_t)st.st_size))
-        return 0;
+        return 0; /* left out, as the request says */
     if (w->total + (uint64_t)st.st_size > w->room)
         return err_set(w->e, ERR_CALLER,
                        "options.mount: '%.200s' has more bytes than a workspace; limit what is "

@@ -133,17 +133,6 @@ static bool name_is_safe(const char *name, size_t max)
     return memchr(name, '\0', max) && name[0] && name[0] != '.' && !strchr(name, '/');
 }
 
-static int clone_mount(int dir, uint64_t more)
-{
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | more};
-    cleanup_close int tree =
-        sys_open_tree(dir, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-
-    if (tree < 0 || sys_mount_setattr(tree, "", AT_EMPTY_PATH, &attr) < 0)
-        return -errno;
-    return take_fd(&tree);
-}
-
 int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree, uid_t *ret_uid,
               struct err *e)
 {
@@ -163,7 +152,7 @@ int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree, 
     if (!k->rootless && !is_ours(k, st.st_uid))
         return err_set(e, ERR_HOST, "workspace '%s' belongs to user %u and was not made here", name,
                        (unsigned)st.st_uid);
-    tree = k->plain ? take_fd(&dir) : clone_mount(dir, 0);
+    tree = k->plain ? take_fd(&dir) : sys_clone_mount(dir, 0);
     if (tree < 0)
         return err_sys(e, tree, "mount workspace '%s'", name);
     *ret_tree = tree;
@@ -197,7 +186,7 @@ int kept_open_read_only(const struct kept *k, const char *name, size_t name_max,
     dir = fd_open_beneath(k->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, FD_LINKS_NEVER);
     if (dir < 0)
         return err_sys(e, dir, "dependencies '%s'", name);
-    tree = clone_mount(dir, MOUNT_ATTR_RDONLY);
+    tree = sys_clone_mount(dir, MOUNT_ATTR_RDONLY);
     if (tree < 0)
         return err_sys(e, tree, "mount dependencies '%s'", name);
     *ret_tree = tree;

@@ -318,7 +318,7 @@ static int probe(int template, uid_t user, gid_t group)
     shown = r < 0 ? -1 : layers_make(base, 0, 0);
     if (r == 0)
         r = shown < 0 ? shown : stub_file(shown, "probe", "/file", &row);
-    lower = r < 0 ? -1 : lend_clone(host);
+    lower = r < 0 ? -1 : sys_clone_mount(host, MOUNT_ATTR_RDONLY);
     if (r == 0)
         r = lower < 0 ? lower : 0;
     tree = r < 0 ? -1 : overlay_open("/workspace", 0, lower, &z);

@@ -16,17 +16,6 @@
 
 enum { PATH_ROOM = 64 };
 
-int lend_clone(int dir)
-{
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
-    cleanup_close int tree =
-        sys_open_tree(dir, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-
-    if (tree < 0 || sys_mount_setattr(tree, "", AT_EMPTY_PATH, &attr) < 0)
-        return -errno;
-    return take_fd(&tree);
-}
-
 /* A mount of another namespace cannot be cloned. So the kernel is asked where the descriptor is,
  * and what is there in our own namespace must be the same directory. */
 static int lend_one(int dir)
@@ -48,7 +37,7 @@ static int lend_one(int dir)
         return -errno;
     if (theirs.st_dev != ours.st_dev || theirs.st_ino != ours.st_ino)
         return -ESTALE;
-    return lend_clone(own);
+    return sys_clone_mount(own, MOUNT_ATTR_RDONLY);
 }
 
 int lend_all(const int *dirs, size_t n, int *ret, struct err *e)

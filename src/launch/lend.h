@@ -10,8 +10,6 @@
 
 struct slots;
 
-/* A directory as a detached mount, read-only. Or -errno. */
-must_check int lend_clone(int dir);
 /* Those behind descriptors of the daemon's. The mounts are the caller's. */
 must_check int lend_all(const int *dirs, size_t n, int *ret, struct err *e);
 /* HELLO says whether directories can be lent, or why not. */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/mount.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -12,6 +13,8 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#include "base/fd.h"
 
 static inline pid_t sys_clone3(uint64_t flags, int *ret_pidfd)
 {
@@ -44,6 +47,18 @@ static inline int sys_mount_setattr(int dirfd, const char *path, unsigned flags,
                                     struct mount_attr *attr)
 {
     return (int)syscall(SYS_mount_setattr, dirfd, path, flags, attr, sizeof *attr);
+}
+
+/* A directory as a detached mount, without devices and set-id programs. Or -errno. */
+static inline int sys_clone_mount(int dir, uint64_t more)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | more};
+    cleanup_close int tree =
+        sys_open_tree(dir, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+
+    if (tree < 0 || sys_mount_setattr(tree, "", AT_EMPTY_PATH, &attr) < 0)
+        return -errno;
+    return take_fd(&tree);
 }
 
 static inline int sys_pidfd_kill(int pidfd)

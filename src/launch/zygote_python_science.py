@@ -16,15 +16,19 @@ except ImportError:
     pandas = None
 
 
+def small():
+    return pandas.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "x"]})
+
+
 def rehearse():
-    """What most programs do with it; also what is loaded at first use."""
+    """What most programs do with it; what that touches is then the copy's own."""
     if pandas:
-        frame = pandas.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "x"]})
+        frame = small()
         int(frame["a"].sum()), frame["a"].mean()
 
 
-if pandas:
-    whole = pandas.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "x"]})
-    whole.groupby("b").sum()
-    str(whole), whole.to_dict("records")
-    del whole
+if pandas:  # what is loaded at first use
+    frame = small()
+    frame.groupby("b").sum()
+    str(frame), frame.to_dict("records")
+    del frame

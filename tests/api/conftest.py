@@ -4,7 +4,6 @@
 Nothing is built here. Programs come from $SBX_BUILD (default: build/ in the source tree).
 """
 import os
-import pathlib
 import signal
 import tempfile
 
@@ -13,7 +12,6 @@ import pytest
 import harness
 import jail_differences
 
-WASM_RUNTIMES = pathlib.Path(__file__).resolve().parents[2] / "build-deps" / "wasm"
 # Files that take long, and in how many parts they run side by side; these begin first, in this order.
 # A part is a stretch of neighbours, which share what the file's fixtures hold; the rest run by file.
 PARTS = {
@@ -106,11 +104,11 @@ def daemon():
 
 @pytest.fixture(scope="session")
 def wasm_daemon():
-    """The one with the engine wasm; its attribute mount_root may be mounted."""
+    """The one with the engine wasm; its attribute root may be mounted."""
     with tempfile.TemporaryDirectory(prefix="sbx-mounts-") as root:
         os.chmod(root, 0o777)
-        instance = harness.start_daemon(MOUNT_ROOTS=root, WASM="true", WASM_PATH=str(WASM_RUNTIMES))
-        instance.mount_root = instance.root = root
+        instance = harness.start_daemon(MOUNT_ROOTS=root, WASM="true", WASM_PATH=str(harness.WASM_RUNTIMES))
+        instance.root = root
         yield instance
         instance.stop()
 

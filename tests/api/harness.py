@@ -27,6 +27,7 @@ SLOW = max(1, DEADLINE / 30)  # how many times slower than usual the machine may
 PATIENCE = int(20 * SLOW)  # seconds for a program that has no reason to hurry
 ROOT = os.geteuid() == 0
 BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or pathlib.Path(__file__).parents[2] / "build").resolve()
+WASM_RUNTIMES = pathlib.Path(__file__).resolve().parents[2] / "build-deps" / "wasm"
 # Where an ordinary user may make control groups, one for each daemon; unset: nowhere.
 CGROUPS = os.environ.get("SBX_CGROUPS")
 FULL = ROOT or bool(CGROUPS)  # may control groups be used?
@@ -428,11 +429,14 @@ class Daemon:
     def tree(self):
         return descendants(self.pid)
 
+    def find(self, name):
+        """The pid of the process of that name nearest below the daemon, or None."""
+        return next((p for p in sorted(self.tree()) if is_alive(p)
+                     and read_proc(p, "comm").strip() == name.encode()), None)
+
     def helper(self, name):
-        """The pid of the process of that name nearest below the daemon."""
-        return wait_until(lambda: next((p for p in sorted(self.tree()) if is_alive(p)
-                                        and read_proc(p, "comm").strip() == name.encode()), None),
-                          f"{name} below the daemon")
+        """The same of one that will be there."""
+        return wait_until(lambda: self.find(name), f"{name} below the daemon")
 
     def guard(self):
         return self.helper("sandbox-guard")

@@ -15,6 +15,7 @@ import pytest
 import harness
 import witness as w
 from koyeb import Sandbox
+from test_wasm import HAS_RUNTIMES
 
 LONG = os.environ.get("SBX_LONG") == "1"
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -228,9 +229,6 @@ def chosen(family):
         return rows
     first = sorted(FAMILIES).index(family)
     return rows[first::SAMPLE]
-
-
-HAS_RUNTIMES = subprocess.run([TOP / "tools" / "fetch-wasm", "--check"], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("family, row", [(f, r) for f in sorted(FAMILIES) for r in chosen(f)], ids=str)

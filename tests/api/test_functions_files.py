@@ -25,8 +25,8 @@ def mounts(request, make_daemon_module):
     return instance
 
 
-# Tries every way to change something and tells what the kernel said, by path.
-TRIES = """
+# Tells what the kernel said of something that was tried.
+TRIED = """
 import errno, os
 def tried(act, *a):
     try:
@@ -37,6 +37,10 @@ def tried(act, *a):
 def write(path, mode='w'):
     with open(path, mode) as f:
         f.write('new')
+"""
+
+# Tries every way to change something, by path.
+TRIES = TRIED + """
 def f(acts):
     table = {'write': write, 'append': lambda p: write(p, 'a'), 'unlink': os.unlink, 'mkdir': os.mkdir,
              'truncate': lambda p: os.truncate(p, 0), 'link': lambda p: os.link(p, p + '.l'),

@@ -10,6 +10,7 @@ import harness
 import pytest
 
 from test_functions_call import C, JS, PHP, PY, RB, WRITE, call, host_dir
+from test_functions_files import TRIED
 from test_rootless import NOBODY, programs  # noqa: F401 (a fixture)
 from test_wasm import needs_runtimes
 
@@ -348,17 +349,7 @@ def on_disk(path):
     {"rules": [{"pattern": "a", "allow": ["modify"]}, {"pattern": "sub/x.csv", "allow": ["delete"]}]},
 ], ids=range(6))
 def test_the_same_is_allowed_as_with_eager(mounts, denied, rules):
-    code = """
-import errno, os
-def tried(act, *a):
-    try:
-        act(*a)
-        return 'ok'
-    except OSError as e:
-        return errno.errorcode[e.errno]
-def write(path, mode='w'):
-    with open(path, mode) as f:
-        f.write('changed')
+    code = TRIED + """
 def f():
     return [tried(write, '/data/a'), tried(write, '/data/c.csv', 'a'), tried(write, '/data/new'),
             tried(os.unlink, '/data/b.log'), tried(os.unlink, '/data/sub/x.csv'), tried(os.mkdir, '/data/d'),

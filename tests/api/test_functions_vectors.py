@@ -18,7 +18,7 @@ def mount_daemon(make_daemon_module):
     root = tempfile.mkdtemp(prefix="sbx-mounts-")
     os.chmod(root, 0o777)
     instance = make_daemon_module(MOUNT_ROOTS=root)
-    instance.mount_root = root
+    instance.root = root
     return instance
 
 
@@ -31,7 +31,7 @@ def call(daemon, body):
 def run(daemon, vector, mode):
     host = None
     if "mount" in vector:
-        host = tempfile.mkdtemp(dir=daemon.mount_root)
+        host = tempfile.mkdtemp(dir=daemon.root)
         os.chmod(host, 0o777)
         vectors.seed_host(vector, host)
     result = call(daemon, vectors.request_of(vector, mode, host))

@@ -13,7 +13,7 @@ import harness
 import vector_runner as vectors
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-RUNTIMES = TOP / "build-deps" / "wasm"
+RUNTIMES = harness.WASM_RUNTIMES
 LONG = os.environ.get("SBX_LONG") == "1"
 VECTORS = vectors.load("functions_examples.json")["vectors"]
 COMPILED = ("c", "cpp", "clang", "clangpp", "c++")
@@ -72,7 +72,7 @@ def run_vector(daemon, vector, mode=None):
         pytest.skip("neither runtimes nor compiler: tools/fetch-wasm, tools/install-deps wasm")
     host = None
     if "mount" in vector:
-        host = tempfile.mkdtemp(dir=daemon.mount_root)
+        host = tempfile.mkdtemp(dir=daemon.root)
         os.chmod(host, 0o777)
         vectors.seed_host(vector, host)
     result = call(daemon, **{**vectors.request_of(vector, mode, host), "engine": "wasm"})
