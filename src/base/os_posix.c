@@ -163,6 +163,15 @@ size_t os_processors(void)
     return n > 0 ? (size_t)n : 1;
 }
 
+void os_heap_coarse(void)
+{
+}
+
+void os_heap_ready(size_t n)
+{
+    (void)n;
+}
+
 void os_wipe(void *p, size_t n)
 {
     volatile unsigned char *at = p;

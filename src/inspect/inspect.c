@@ -113,19 +113,31 @@ static void find_error(struct walk *w, TSNode root)
 
 /* ---- all of it ---- */
 
-static int describe(struct walk *w, const struct language *l, const struct forest *trees,
-                    struct buf *out, struct inspect_error *e)
+/* Of one tree, in the thread that made it. */
+static void collect_tree(const struct source *s, TSNode root, struct model *m)
 {
-    for (size_t i = 0; i < trees->n; i++) {
-        TSNode root = ts_tree_root_node(trees->tree[i]);
+    const struct language *l = s->language;
+    cleanup_free struct walk *w = calloc(1, sizeof *w);
 
-        find_error(w, root);
-        l->collect(w, root);
+    if (!w) {
+        m->arena.failed = true;
+        return;
     }
-    model_settle(w->m);
-    if (w->m->arena.failed)
+    w->m = m;
+    w->text = s->text.p;
+    w->n = s->text.n;
+    w->skew = s->skew;
+    w->nodes_left = INSPECT_NODES_MAX;
+    find_error(w, root);
+    l->collect(w, root);
+}
+
+static int describe(struct model *m, struct buf *out, struct inspect_error *e)
+{
+    model_settle(m);
+    if (m->arena.failed)
         return fail(e, "OutOfMemory", "the source needs too much memory");
-    model_write(w->m, out);
+    model_write(m, out);
     return out->failed ? fail(e, "OutputTooLong", "the answer would be too long") : 0;
 }
 
@@ -133,24 +145,18 @@ static int inspect_text(const struct language *l, struct slice text, uint32_t sk
                         struct buf *out, struct inspect_error *e)
 {
     struct model m = {.dialect = (enum dialect)(l - languages), .language = l->name};
-    cleanup_free struct walk *w = calloc(1, sizeof *w);
-    struct forest trees;
-    int r;
+    struct source s = {.grammar = l->grammar(),
+                       .text = text,
+                       .leave = leave,
+                       .collect = collect_tree,
+                       .language = l,
+                       .skew = skew};
+    int r = source_parse(&s, &m, e);
 
-    if (!w)
-        return fail(e, "OutOfMemory", "no memory to parse with");
-    w->m = &m;
-    w->text = text.p;
-    w->n = text.n;
-    w->skew = skew;
-    w->nodes_left = INSPECT_NODES_MAX;
-    r = forest_parse(l->grammar(), m.dialect, text, &trees, e);
     if (r == 0)
-        r = describe(w, l, &trees, out, e);
-    if (leave)
-        return r;
-    forest_done(&trees);
-    model_done(&m);
+        r = describe(&m, out, e);
+    if (!leave)
+        model_done(&m);
     return r;
 }
 

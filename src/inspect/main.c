@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/jw.h"
+#include "base/os.h"
 #include "core/frame.h"
 #include "inspect/inspect.h"
 
@@ -196,6 +197,7 @@ int main(int argc, char **argv)
         (void)write_all(STDERR_FILENO, usage, sizeof usage - 1);
         return EXIT_USAGE;
     }
+    os_heap_coarse();
     ts_set_allocator(take, take_zeroed, take_again, keep);
     ok = (plain ? read_plain(&text, &e) : read_frames(&text, &e)) == 0 &&
          inspect_source(argv[1], text.p ? text.p : "", text.n, true, &json, &e) == 0;

@@ -96,29 +96,63 @@ void arena_done(struct arena *a)
     *a = (struct arena){0};
 }
 
+static void arena_join(struct arena *a, struct arena *from)
+{
+    struct arena_part **end = &a->parts;
+
+    while (*end)
+        end = &(*end)->next;
+    *end = from->parts;
+    a->used += from->used;
+    a->failed |= from->failed || a->used > INSPECT_ARENA_MAX;
+    *from = (struct arena){0};
+}
+
 /* ---- the list ---- */
+
+static bool model_reserve(struct model *m, size_t n)
+{
+    size_t cap = m->cap ? 2 * m->cap : FUNCTIONS_FIRST;
+    struct function *grown;
+
+    if (m->n + n <= m->cap)
+        return true;
+    if (cap < m->n + n)
+        cap = m->n + n;
+    grown = reallocarray(m->functions, cap, sizeof *grown);
+    if (!grown)
+        return false;
+    m->functions = grown;
+    m->cap = cap;
+    return true;
+}
 
 struct function *model_add(struct model *m)
 {
-    struct function *grown;
-
-    if (m->n == INSPECT_FUNCTIONS_MAX) {
+    if (m->n == INSPECT_FUNCTIONS_MAX || !model_reserve(m, 1)) {
         m->truncated = true;
         return NULL;
     }
-    if (m->n == m->cap) {
-        size_t cap = m->cap ? 2 * m->cap : FUNCTIONS_FIRST;
-
-        grown = reallocarray(m->functions, cap, sizeof *grown);
-        if (!grown) {
-            m->truncated = true;
-            return NULL;
-        }
-        m->functions = grown;
-        m->cap = cap;
-    }
     m->functions[m->n] = (struct function){0};
     return &m->functions[m->n++];
+}
+
+void model_join(struct model *m, struct model *from)
+{
+    size_t room = INSPECT_FUNCTIONS_MAX - m->n, n = from->n < room ? from->n : room;
+
+    m->truncated |= from->truncated || n < from->n;
+    m->top_level_return |= from->top_level_return;
+    if (n > 0 && model_reserve(m, n)) {
+        memcpy(m->functions + m->n, from->functions, n * sizeof *m->functions);
+        m->n += n;
+        arena_join(&m->arena, &from->arena);
+    } else if (n > 0) {
+        m->truncated = true;
+    } else if (room > 0) {
+        m->arena.failed |= from->arena.failed;
+    }
+    model_done(from);
 }
 
 void model_done(struct model *m)

@@ -122,5 +122,7 @@ struct model {
 /* A new function at the end of the list; NULL when there are too many. */
 struct function *model_add(struct model *m);
 void model_done(struct model *m);
+/* Puts what `from` has behind what `m` has, as if it had been found there; `from` is empty then. */
+void model_join(struct model *m, struct model *from);
 /* What only all of the list can tell: definitions that later ones replace, overloads. */
 void model_settle(struct model *m);

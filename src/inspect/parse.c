@@ -2,55 +2,124 @@
 #include "inspect/parse.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/os.h"
 
-enum { US_PER_MS = 1000 };
-
-/* One part, and the thread that parses it. */
-struct part {
-    const TSLanguage *language;
-    struct slice text; /* all of it; positions are those of the whole */
-    TSRange range;     /* what of it belongs to this part */
-    bool whole;
-    TSTree *tree; /* owned; NULL: it took too long */
-    bool unfit;   /* grammar and library do not fit */
-    pthread_t thread;
-    bool threaded;
+enum {
+    US_PER_MS = 1000,
+    US_PER_S = 1000000,
+    NS_PER_US = 1000,
+    HEAP_PER_BYTE = 32, /* what a tree takes for a byte of dense source */
 };
 
-static void part_parse(struct part *p)
-{
-    TSParser *parser = ts_parser_new();
+enum part_state {
+    PART_NEW,
+    PART_GOOD,
+    PART_WRONG, /* there is a mistake in it */
+    PART_LATE,  /* it took too long */
+    PART_UNFIT, /* grammar and library do not fit */
+};
 
-    p->unfit = !ts_parser_set_language(parser, p->language) ||
-               (!p->whole && !ts_parser_set_included_ranges(parser, &p->range, 1));
-    ts_parser_set_timeout_micros(parser, (uint64_t)INSPECT_PARSE_MS * US_PER_MS);
-    if (!p->unfit)
-        p->tree = ts_parser_parse_string_encoding(parser, NULL, p->text.p, (uint32_t)p->text.n,
-                                                  TSInputEncodingUTF8);
+struct part {
+    const struct source *source;
+    TSRange range; /* what of the text belongs to it; positions are those of the whole */
+    bool whole;    /* all of it does */
+    enum part_state state;
+    struct model found; /* owned */
+};
+
+static uint64_t now_us(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * US_PER_S + (uint64_t)t.tv_nsec / NS_PER_US;
+}
+
+/* ---- one part ---- */
+
+static void part_read(struct part *p, TSTree *tree)
+{
+    const struct source *s = p->source;
+    TSNode root = ts_tree_root_node(tree);
+
+    p->state = ts_node_has_error(root) ? PART_WRONG : PART_GOOD;
+    if (p->whole || p->state == PART_GOOD)
+        s->collect(s, root, &p->found);
+    if (!s->leave)
+        ts_tree_delete(tree);
+}
+
+static void part_parse(struct part *p, uint64_t deadline_us)
+{
+    uint64_t now = now_us();
+    TSParser *parser;
+    TSTree *tree = NULL;
+
+    p->state = PART_LATE;
+    if (now >= deadline_us)
+        return;
+    parser = ts_parser_new();
+    if (!ts_parser_set_language(parser, p->source->grammar) ||
+        (!p->whole && !ts_parser_set_included_ranges(parser, &p->range, 1)))
+        p->state = PART_UNFIT;
+    ts_parser_set_timeout_micros(parser, deadline_us - now);
+    if (p->state != PART_UNFIT)
+        tree = ts_parser_parse_string_encoding(parser, NULL, p->source->text.p,
+                                               (uint32_t)p->source->text.n, TSInputEncodingUTF8);
+    if (tree)
+        part_read(p, tree);
     ts_parser_delete(parser);
 }
 
-static void *part_main(void *user)
+/* ---- all parts, side by side ---- */
+
+struct work {
+    struct part *v;
+    size_t n;
+    atomic_size_t next; /* nobody has taken it yet */
+    uint64_t deadline_us;
+    size_t heap; /* bytes that one thread is likely to need */
+};
+
+static void *work_main(void *user)
 {
-    part_parse(user);
+    struct work *w = user;
+
+    os_heap_ready(w->heap);
+    for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->n;)
+        if (w->v[i].state == PART_NEW)
+            part_parse(&w->v[i], w->deadline_us);
     return NULL;
 }
 
-/* The first here, the others beside; whoever gets no thread is served afterwards. */
-static void parts_parse(struct part *v, size_t n)
+static size_t threads_most(void)
 {
-    for (size_t i = 1; i < n; i++)
-        v[i].threaded = pthread_create(&v[i].thread, NULL, part_main, &v[i]) == 0;
-    part_parse(&v[0]);
-    for (size_t i = 1; i < n; i++) {
-        if (v[i].threaded)
-            (void)pthread_join(v[i].thread, NULL);
-        else
-            part_parse(&v[i]);
-    }
+    size_t n = os_processors();
+
+    return n < PARSE_THREADS_MAX ? n : PARSE_THREADS_MAX;
+}
+
+/* Are all of them good now? This thread works, too, so no other one has to start. */
+static bool parts_parse(struct part *v, size_t n, uint64_t deadline_us)
+{
+    struct work w = {.v = v, .n = n, .deadline_us = deadline_us};
+    pthread_t threads[PARSE_THREADS_MAX];
+    size_t others = 0, most = threads_most();
+    bool good = true;
+
+    w.heap = v[0].source->text.n / most * HEAP_PER_BYTE;
+    while (others + 1 < most && pthread_create(&threads[others], NULL, work_main, &w) == 0)
+        others++;
+    (void)work_main(&w);
+    while (others > 0)
+        (void)pthread_join(threads[--others], NULL);
+    for (size_t i = 0; i < n; i++)
+        good &= v[i].state == PART_GOOD;
+    return good;
 }
 
 /* ---- cutting ---- */
@@ -65,21 +134,30 @@ static bool begins_definition(struct slice rest)
     return false;
 }
 
+/* Does the line that ends there go on in the next one? */
+static bool is_continued(const char *line, const char *end)
+{
+    if (end > line && end[-1] == '\r')
+        end--;
+    return end > line && end[-1] == '\\';
+}
+
 /* Where the first definition at the left margin begins behind `from`, but not one below its
  * decorator; the end of the text when there is none. */
 static size_t cut_after(struct slice text, size_t from)
 {
-    bool decorated = true; /* what is before is not known */
+    bool bound = true; /* to the line before; what is before is not known */
 
     for (;;) {
-        const char *end = memchr(text.p + from, '\n', text.n - from);
+        const char *line = text.p + from, *end = memchr(line, '\n', text.n - from);
 
         if (!end || (size_t)(end - text.p) + 1 >= text.n)
             return text.n;
         from = (size_t)(end - text.p) + 1;
-        if (!decorated && begins_definition((struct slice){text.p + from, text.n - from}))
+        if (!bound && !is_continued(line, end) &&
+            begins_definition((struct slice){text.p + from, text.n - from}))
             return from;
-        decorated = text.p[from] == '@';
+        bound = text.p[from] == '@';
     }
 }
 
@@ -92,30 +170,59 @@ static uint32_t rows_in(struct slice text, size_t from, size_t to)
     return rows;
 }
 
-static size_t parts_cut(const TSLanguage *language, struct slice text, struct part *v)
+static size_t parts_cut(const struct source *s, const struct model *m, struct part *v)
 {
-    size_t wanted = text.n / PARSE_PART_MIN, n = 0, from = 0;
-    size_t most = os_processors() < PARSE_PARTS_MAX ? os_processors() : PARSE_PARTS_MAX;
+    size_t most = threads_most() > 1 ? threads_most() * PARSE_PARTS_EACH : 1;
+    size_t wanted = s->text.n / PARSE_PART_MIN < most ? s->text.n / PARSE_PART_MIN : most;
+    size_t n = 0, from = 0;
     uint32_t row = 0;
 
-    if (wanted > most)
-        wanted = most;
-    while (from < text.n && n < most) {
-        size_t near = text.n / (wanted ? wanted : 1) * (n + 1);
-        size_t to = n + 1 >= wanted || near <= from ? text.n : cut_after(text, near);
-        uint32_t last = row + rows_in(text, from, to);
+    while (from < s->text.n && n < wanted) {
+        size_t near = s->text.n / wanted * (n + 1);
+        size_t to = n + 1 == wanted || near <= from ? s->text.n : cut_after(s->text, near);
+        uint32_t last = row + rows_in(s->text, from, to);
 
         v[n++] = (struct part){
-            .language = language,
-            .text = text,
+            .source = s,
             .range = {.start_point = {row, 0},
                       .end_point = {last, 0},
                       .start_byte = (uint32_t)from,
                       .end_byte = (uint32_t)to},
+            .found = {.dialect = m->dialect, .language = m->language},
         };
         from = to, row = last;
     }
-    return from == text.n ? n : 0;
+    return n;
+}
+
+/* One part more belongs to this one. */
+static void part_extend(struct part *p, struct part *next)
+{
+    model_done(&p->found);
+    model_done(&next->found);
+    p->range.end_point = next->range.end_point;
+    p->range.end_byte = next->range.end_byte;
+    p->state = PART_NEW;
+}
+
+/* Takes back cuts at which there is a mistake before: wrong parts that follow each other become
+ * one, and one that stands alone is joined with the part behind it. How many are left. */
+static size_t parts_mend(struct part *v, size_t n)
+{
+    size_t kept = 0, joined = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        bool wrong = v[i].state == PART_WRONG;
+
+        if (joined == 1 || (joined > 1 && wrong)) {
+            part_extend(&v[kept - 1], &v[i]);
+            joined++;
+        } else {
+            v[kept++] = v[i];
+            joined = wrong;
+        }
+    }
+    return kept;
 }
 
 /* ---- all of it ---- */
@@ -126,50 +233,42 @@ static int fail(struct inspect_error *e, const char *type, const char *message)
     return -1;
 }
 
-/* 0, -1 with words, or 1: it has to be one piece. */
-static int parse_parts(const TSLanguage *language, struct slice text, struct forest *ret)
+/* Was it possible? */
+static bool parse_parts(const struct source *s, struct model *m)
 {
     struct part v[PARSE_PARTS_MAX];
-    size_t n = parts_cut(language, text, v);
-    bool good = n > 1;
+    size_t n = parts_cut(s, m, v);
+    uint64_t deadline_us = now_us() + (uint64_t)INSPECT_PARSE_MS * US_PER_MS;
+    bool good;
 
-    if (!good)
-        return 1;
-    parts_parse(v, n);
-    for (size_t i = 0; i < n; i++) {
-        ret->tree[i] = v[i].tree;
-        good &= v[i].tree && !ts_node_has_error(ts_tree_root_node(v[i].tree));
+    if (n < 2)
+        return false;
+    good = parts_parse(v, n, deadline_us);
+    if (!good) {
+        n = parts_mend(v, n);
+        good = n > 1 && parts_parse(v, n, deadline_us);
     }
-    ret->n = n;
-    if (good)
-        return 0;
-    forest_done(ret);
-    return 1;
+    for (size_t i = 0; i < n; i++) {
+        if (good)
+            model_join(m, &v[i].found);
+        model_done(&v[i].found);
+    }
+    return good;
 }
 
-int forest_parse(const TSLanguage *language, enum dialect dialect, struct slice text,
-                 struct forest *ret, struct inspect_error *e)
+int source_parse(const struct source *s, struct model *m, struct inspect_error *e)
 {
-    struct part whole = {.language = language, .text = text, .whole = true};
+    struct part whole = {.source = s, .whole = true, .found = *m};
 
-    *ret = (struct forest){0};
-    if (dialect == DIALECT_PYTHON && text.n >= 2 * PARSE_PART_MIN &&
-        parse_parts(language, text, ret) == 0)
+    if (m->dialect == DIALECT_PYTHON && s->text.n >= (size_t)2 * PARSE_PART_MIN &&
+        parse_parts(s, m))
         return 0;
-    part_parse(&whole);
-    if (whole.unfit)
+    os_heap_ready(s->text.n * HEAP_PER_BYTE);
+    part_parse(&whole, now_us() + (uint64_t)INSPECT_PARSE_MS * US_PER_MS);
+    *m = whole.found;
+    if (whole.state == PART_UNFIT)
         return fail(e, "UnsupportedLanguage", "the grammar and the library do not fit");
-    if (!whole.tree)
+    if (whole.state == PART_LATE)
         return fail(e, "ParseTimeout", "the source takes too long to parse");
-    ret->tree[0] = whole.tree;
-    ret->n = 1;
     return 0;
-}
-
-void forest_done(struct forest *f)
-{
-    for (size_t i = 0; i < f->n; i++)
-        if (f->tree[i])
-            ts_tree_delete(f->tree[i]);
-    *f = (struct forest){0};
 }

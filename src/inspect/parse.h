@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From text to trees. A large source of Python is parsed in parts, side by side: it is cut before
- * lines that begin a definition at the left margin. If every part is without a mistake, so is the
- * whole, and the trees one after the other are the tree of the whole; a cut inside a string or a
- * bracket leaves a part with a mistake. Then, and for everything else, it is parsed in one piece.
+ * From text to trees, and from trees to what is in them. A large source of Python is parsed in
+ * parts, side by side: it is cut before lines that begin a definition at the left margin, into more
+ * parts than there are processors, for a page of code costs several times what a page of comments
+ * does. Whoever parsed a part also collects its functions, while the tree is in its cache. If every
+ * part is without a mistake, so is the whole, and what was found in one after the other is what is
+ * in the whole. A cut inside a string or a bracket leaves the part before it with a mistake: such a
+ * part is tried once more together with the next. If there is still a mistake, and for everything
+ * else, the source is parsed in one piece.
  */
 #pragma once
 
@@ -12,15 +16,21 @@
 #include "inspect/model.h"
 
 enum {
-    PARSE_PARTS_MAX = 4,
-    PARSE_PART_MIN = 16 * 1024, /* bytes that are worth a thread */
+    PARSE_THREADS_MAX = 4,
+    PARSE_PARTS_EACH = 4, /* parts for every thread, so that all end at about the same time */
+    PARSE_PARTS_MAX = PARSE_THREADS_MAX * PARSE_PARTS_EACH,
+    PARSE_PART_MIN = 16 * 1024, /* bytes that are worth a part */
 };
 
-struct forest {
-    TSTree *tree[PARSE_PARTS_MAX]; /* owned */
-    size_t n;
+struct source {
+    const TSLanguage *grammar;
+    struct slice text;
+    bool leave; /* trees need not be taken apart */
+    /* Adds what is below a root to a model that nobody else touches. In any thread. */
+    void (*collect)(const struct source *s, TSNode root, struct model *m);
+    const void *language; /* of whoever collects */
+    uint32_t skew;        /* as in struct walk */
 };
 
-must_check int forest_parse(const TSLanguage *language, enum dialect dialect, struct slice text,
-                            struct forest *ret, struct inspect_error *e);
-void forest_done(struct forest *f);
+/* Fills `m`, which knows its dialect and is otherwise empty; it is the caller's on failure, too. */
+must_check int source_parse(const struct source *s, struct model *m, struct inspect_error *e);
