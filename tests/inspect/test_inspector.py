@@ -9,6 +9,7 @@ import os
 import pathlib
 import socket
 import subprocess
+import sysconfig
 
 import pytest
 
@@ -265,6 +266,46 @@ def test_one_long_string_is_no_place_to_cut():
 def test_a_mistake_in_one_part_has_its_line():
     source = many(1000) + "def broken(:\n    pass\n" + many(800)
     assert inspect("python", source)["syntaxError"]["line"] == 6001
+
+
+def alone(source):
+    """The answer of a process that has one processor, and so parses in one piece."""
+    done = subprocess.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), PROGRAM, "python", "-"], input=source.encode(),
+                          capture_output=True, timeout=60, check=True)
+    return json.loads(done.stdout)
+
+
+def modules(size):
+    """Modules that people wrote, one behind the other."""
+    text = ""
+    for path in sorted(pathlib.Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        if len(text) < size:
+            text += path.read_text(errors="replace") + "\n"
+    return text
+
+
+STRANGE = {
+    "people": lambda: modules(400_000),
+    "strings": lambda: many(400) + "x = '''\n" + many(150) + "'''\n" + many(700),
+    "strings with quotes": lambda: many(400) + "x = '''\n" + many(150, 'y = """\ndef g(): pass\n"""') + "'''\n" + many(700),
+    "the last string is open": lambda: many(1500) + "x = '''\n" + many(150),
+    "lines that go on": lambda: many(900, "x = 1 \\"),
+    "lines that go on, otherwise": lambda: many(900, "x = 1 \\").replace("\n", "\r\n"),
+    "too many": lambda: many(3000),
+    "a return outside": lambda: many(1500, "return 1"),
+    "one of them very long": lambda: many(200) + "def long():\n" + "    x = [1, 2, 3]\n" * 20000 + many(200),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_one_piece_has_the_same_in_it(name):
+    source = STRANGE[name]()
+    assert inspect("python", source) == alone(source)
+
+
+def test_too_many_are_cut_off_at_the_end():
+    found = inspect("python", many(3000))
+    assert found["truncated"] and [f["name"] for f in found["functions"]] == [f"f{i}" for i in range(2000)]
 
 
 # ---- frames ----
