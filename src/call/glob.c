@@ -476,10 +476,13 @@ static bool expand_list(struct expansion *x, struct buf *head, struct span list,
     return false;
 }
 
+/* Of a range, and of any number in it, which may be as wide as it was written. */
+enum { RANGE_TEXT = 64 };
+
 /* "1..12", "01..10", "a..e", with an optional "..step". */
 static bool is_range(struct span s, long v[3], int *ret_width, bool *ret_letters)
 {
-    char text[64], tail;
+    char text[RANGE_TEXT], tail;
     size_t n = (size_t)(s.end - s.p);
     char a, b;
 
@@ -521,7 +524,7 @@ static bool expand_range(struct expansion *x, struct buf *head, struct span rang
     left = v[0] <= v[1] ? (unsigned long)v[1] - (unsigned long)v[0]
                         : (unsigned long)v[0] - (unsigned long)v[1];
     for (long i = v[0];; left -= step) {
-        char text[32];
+        char text[RANGE_TEXT];
         int n = letters ? snprintf(text, sizeof text, "%c", (char)i)
                         : snprintf(text, sizeof text, "%0*ld", width, i);
 
