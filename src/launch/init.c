@@ -40,6 +40,7 @@ struct state {
     const struct init *conf;
     int ctl, signals;
     int workspace;         /* directory */
+    int numbers;           /* /proc/loadavg, whose last word is the newest number given out */
     int64_t oom;           /* times the memory watch had to kill */
     bool ended;            /* EXITED was sent */
     struct timespec born;  /* lent files are older; zero: there are none */
@@ -217,18 +218,26 @@ static void ended(struct state *s, int status)
     tell(s, &m);
 }
 
-/* The last word of loadavg is the newest number given out in our namespace, to a thread even: has
- * any been given to somebody else than the threads of the first process? */
+/* Numbers are given out one after the other in our namespace, to threads even: has any been given
+ * to somebody else than the threads of the first process? */
 static bool alone_with_first(const struct state *s, int threads)
 {
-    cleanup_close int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
     char text[128] = "";
     const char *last;
 
-    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
+    if (s->numbers < 0 || pread(s->numbers, text, sizeof text - 1, 0) <= 0)
         return false;
     last = strrchr(text, ' ');
     return last && strtol(last, NULL, 10) == s->first + threads - 1;
+}
+
+/* kill(-1) looks at every process of the host, which may be many, and the answer waits for it. A
+ * fork that the signal does not stop has its number by then. */
+static void kill_alone(const struct state *s, int threads)
+{
+    (void)kill(s->first, SIGKILL);
+    if (!alone_with_first(s, threads))
+        (void)kill(-1, SIGKILL);
 }
 
 /*
@@ -243,11 +252,12 @@ static void said_done(struct state *s, int value)
                          .size = 1,
                          .cpu_us = -1, /* the control groups know */
                          .maxrss = -1};
+    int threads = value >> 8;
 
-    if (s->ended || !s->conf->accounted || !alone_with_first(s, value >> 8))
+    if (s->ended || !s->conf->accounted || !alone_with_first(s, threads))
         return; /* its exit will tell */
     s->ended = true;
-    (void)kill(-1, SIGKILL);
+    kill_alone(s, threads);
     m.arg = scan_entries(s->workspace);
     tell(s, &m);
 }
@@ -393,6 +403,7 @@ void init_run(const struct init *conf)
     }
     s.workspace =
         conf->tree >= 0 ? conf->tree : open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    s.numbers = conf->accounted ? open("/proc/loadavg", O_RDONLY | O_CLOEXEC) : -1;
     if (conf->lazy) {
         scan_note(s.workspace, &s.dirs);
         (void)clock_gettime(CLOCK_REALTIME_COARSE, &s.born); /* as coarse as times of files are */
