@@ -15,6 +15,8 @@ enum { HUGE_PAGE = 2 << 20, REGION = 256 << 20 };
 /* Of malloc: what the interpreter and its modules take in all is a quarter of it. The threshold is
  * glibc's own, which no longer moves once anything was set. */
 enum { BREAK = 16 << 20, MMAP_THRESHOLD = 128 << 10 };
+/* Chunks up to CACHED_MAX are put aside when they are freed and not joined with others. */
+enum { GAP_MAX = 64 << 10, CACHED_MAX = 1032, CHUNK_HEAD = 8 };
 
 /* Of CPython's allocator for small objects (Objects/obmalloc.c of 3.10 and later). */
 enum { POOL = 16 << 10, POOL_HEAD = 48, SMALL_STEP = 16, SMALL_MAX = 512, BLOCKS_MAX = 1 << 20 };
@@ -89,21 +91,67 @@ void heap_prepare(void)
     PyObject_SetArenaAllocator(&a);
 }
 
-/*
- * Fills the half-used pools. A child that allocates from one would get its own
- * copy of everything that lies there; from a new one it gets an empty page.
- */
-static void plug_pools(void)
+static char *huge_end(const char *p)
 {
-    for (size_t n = SMALL_STEP; n <= SMALL_MAX; n += SMALL_STEP)
-        for (size_t i = 0; i < BLOCKS_MAX; i++) {
-            char *p = PyObject_Malloc(n); /* not lost: they are the plug */
+    return (char *)(((uintptr_t)p + HUGE_PAGE - 1) & ~((uintptr_t)HUGE_PAGE - 1));
+}
 
-            if (p && (uintptr_t)p % POOL > POOL_HEAD)
+/*
+ * Takes what is left of the half-used pools, and of those below. A child that allocates from one
+ * would get its own copy of everything that lies there, or of a part of a huge page; from a new one
+ * it gets an empty page. The first block above stays, too: an arena without any is given back.
+ */
+static void plug_pools(const char *above)
+{
+    for (size_t n = SMALL_MAX; n >= SMALL_STEP; n -= SMALL_STEP)
+        for (size_t i = 0; i < BLOCKS_MAX; i++) {
+            char *p = PyObject_Malloc(n);
+
+            if (p && (p < above || (uintptr_t)p % POOL > POOL_HEAD))
                 continue;
-            PyObject_Free(p); /* the first of a new pool */
+            if (n < SMALL_MAX)
+                PyObject_Free(p); /* the first of a new pool */
             break;
         }
+}
+
+/* Where malloc goes on when it has no gap left that is large enough. */
+static char *break_top(void)
+{
+    return (char *)sbrk(0) - mallinfo2().keepcost;
+}
+
+/* The same for malloc: whatever is free below. */
+static void plug_gaps(void)
+{
+    const char *top = break_top();
+
+    for (size_t n = GAP_MAX; n >= SMALL_STEP; n -= SMALL_STEP) {
+        char *p;
+
+        do
+            p = malloc(n);
+        while (p && p < top);
+        if (n > CACHED_MAX)
+            free(p); /* joins the rest; a smaller one would be put aside */
+    }
+}
+
+/* A child's own memory begins with a small page behind the last huge one. */
+static void plug_break(void)
+{
+    char *top, *above;
+    size_t rest;
+
+    plug_gaps();
+    top = break_top();
+    above = huge_end(top);
+    rest = mallinfo2().keepcost;
+    if ((size_t)(above - top) + GAP_MAX > rest)
+        return;
+    if (above > top)
+        (void)!malloc((size_t)(above - top) - CHUNK_HEAD);
+    (void)madvise(above, rest - (size_t)(above - top), MADV_NOHUGEPAGE);
 }
 
 void heap_settle(void)
@@ -116,8 +164,9 @@ void heap_settle(void)
     r = a.ctx;
     if (a.alloc != arena_alloc)
         return;
-    plug_pools();
-    from = (char *)(((uintptr_t)r->next + HUGE_PAGE - 1) & ~((uintptr_t)HUGE_PAGE - 1));
+    from = huge_end(r->next);
     if (from < r->end)
         (void)madvise(from, (size_t)(r->end - from), MADV_NOHUGEPAGE);
+    plug_pools(from);
+    plug_break();
 }

@@ -79,6 +79,39 @@ static void move(const struct segment *g)
         (void)munmap(copy + n, (size_t)(raw + HUGE_PAGE - copy));
 }
 
+static void join(struct segment g, int prot)
+{
+    g.begin &= ~(uintptr_t)4095;
+    (void)mprotect((void *)g.begin, round_up(g.end, 4096) - g.begin, prot);
+}
+
+/* What is not written to is code all of it; what was closed after relocation is data again. */
+static int join_library(struct dl_phdr_info *info, size_t size, void *user)
+{
+    bool *seen_program = user;
+
+    (void)size;
+    for (size_t i = 0; *seen_program && i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        struct segment g = {.begin = info->dlpi_addr + p->p_vaddr};
+
+        g.end = g.begin + p->p_memsz;
+        if (p->p_type == PT_LOAD && !(p->p_flags & PF_W))
+            join(g, PROT_READ | PROT_EXEC);
+        else if (p->p_type == PT_GNU_RELRO)
+            join(g, PROT_READ | PROT_WRITE);
+    }
+    *seen_program = true;
+    return 0;
+}
+
+void text_join(void)
+{
+    bool seen_program = false;
+
+    (void)dl_iterate_phdr(join_library, &seen_program);
+}
+
 void text_settle(void)
 {
     struct segments s = {0};

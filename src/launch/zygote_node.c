@@ -41,6 +41,7 @@
 #include "launch/napi.h"
 #include "launch/renew.h"
 #include "launch/runner.h"
+#include "launch/text.h"
 #include "launch/threads.h"
 #include "launch/zygote.h"
 #include "launch/zygote_node_texts.h"
@@ -206,6 +207,7 @@ static int prepare(struct node *n, struct err *e)
         return -1;
     if (renew_note(&n->renew, ZYGOTE_FD + 1, e) < 0)
         return -1;
+    text_join();
     renew_code();
     return renew_memory(e); /* last: whatever was allocated since would be missing in copies */
 }

@@ -304,6 +304,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     heap_settle();
     text_settle();
+    text_join();
     zygote_serve(&filters, &host, &k);
     keeper_run(&k);
 }
