@@ -100,6 +100,8 @@ struct plan {
     enum plan_template template;
     const char *const *argv; /* NULL-terminated; argv[0] is an absolute path. The fallback when
                                 a warmed interpreter does not exec */
+    const char *carried;     /* the one of argv that a warmed interpreter has already, and that is
+                                long; NULL: none */
     const char *const *envp; /* complete: nothing is inherited */
     const char *cwd;
     const struct plan_file *files;

@@ -126,7 +126,7 @@ static int interpreter_job(const struct exec_spec *s, enum call_lang_id lang, st
     lang_job_arg(c->job, rows[lang].interpreter);
     for (size_t i = 0; rows[lang].args[i]; i++)
         lang_job_arg(c->job, rows[lang].args[i]);
-    lang_job_arg(c->job, rows[lang].wrapper);
+    lang_job_wrapper(c->job, rows[lang].wrapper);
     return 0;
 }
 

@@ -38,7 +38,7 @@ int lang_javascript_plan(const struct exec_spec *s, struct lang_job **ret, struc
     if (j->plan.limits.memory_max > 0)
         limit_heap(j);
     lang_job_arg(j, "-e");
-    lang_job_arg(j, wrap_javascript);
+    lang_job_wrapper(j, wrap_javascript);
     *ret = take_ptr(&j);
     return 0;
 }

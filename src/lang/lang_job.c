@@ -300,6 +300,18 @@ void lang_job_arg(struct lang_job *j, const char *arg)
     j->argv[j->argc++] = arg;
 }
 
+/* Packages of a session may make a warmed interpreter start anew (zygote_python.c). */
+void lang_job_wrapper(struct lang_job *j, const char *text)
+{
+    static const char packages[] = "PYTHONPATH=";
+    bool anew = false;
+
+    for (size_t i = 0; i < j->env_n && !anew; i++)
+        anew = strncmp(j->env[i], packages, sizeof packages - 1) == 0;
+    lang_job_arg(j, text);
+    j->plan.carried = anew ? NULL : text;
+}
+
 const char *lang_job_file(struct lang_job *j, const struct exec_spec *s, const char *stem,
                           const char *suffix, struct bytes content)
 {

@@ -41,6 +41,8 @@ DEFINE_FREEP(struct lang_job, lang_job_free)
 
 /* `arg` must live as long as the job. */
 void lang_job_arg(struct lang_job *j, const char *arg);
+/* The same for the text of a wrapper. */
+void lang_job_wrapper(struct lang_job *j, const char *text);
 /* A file in /tmp whose name contains the execution's, so that runs which share a /tmp do not meet.
  * Returns its path, owned by the job; NULL when memory ran out. */
 const char *lang_job_file(struct lang_job *j, const struct exec_spec *s, const char *stem,

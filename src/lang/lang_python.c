@@ -22,7 +22,7 @@ int lang_python_plan(const struct exec_spec *s, struct lang_job **ret, struct er
     lang_job_arg(j, "/usr/bin/python3");
     lang_job_arg(j, "-B"); /* no __pycache__ among the artifacts */
     lang_job_arg(j, "-c");
-    lang_job_arg(j, wrap_python);
+    lang_job_wrapper(j, wrap_python);
     *ret = take_ptr(&j);
     return 0;
 }

@@ -187,11 +187,12 @@ static int send_job(struct command *c, const struct plan *p, int theirs[3], stru
     cleanup_with(buf_done) struct buf job = BUF_INIT(JOB_STRINGS_MAX * 2);
     struct init_msg m = {.verb = WORKER_RUN, .arg = theirs[2] >= 0 ? WORKER_RUN_IN : 0};
     int fds[WORKER_FDS] = {-1, -1, -1, -1};
+    const struct job_for to = {.traits = crew_traits(c->crew)};
     size_t fds_n = theirs[2] >= 0 ? 3 : 2;
     struct job_head h;
     int r;
 
-    if (job_encode(p, crew_traits(c->crew), &job, e) < 0)
+    if (job_encode(p, &to, &job, e) < 0)
         return -1;
     memcpy(&h, job.p, sizeof h);
     h.flags |= JOB_NAMED;

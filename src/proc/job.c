@@ -16,10 +16,13 @@ static size_t strings_count(const char *const *v)
     return n;
 }
 
-static void strings_put(struct buf *out, const char *const *v, size_t n)
+static void strings_put(struct buf *out, const char *const *v, size_t n, const char *without)
 {
-    for (size_t i = 0; i < n; i++)
-        (void)buf_put(out, v[i], strlen(v[i]) + 1);
+    for (size_t i = 0; i < n; i++) {
+        const char *s = v[i] == without ? "" : v[i];
+
+        (void)buf_put(out, s, strlen(s) + 1);
+    }
 }
 
 static uint64_t files_put(struct buf *out, const struct plan *p)
@@ -36,14 +39,15 @@ static uint64_t files_put(struct buf *out, const struct plan *p)
     return bytes;
 }
 
-static int encode(const struct plan *p, struct job_head *h, struct buf *out, struct err *e)
+static int encode(const struct plan *p, const struct job_for *f, struct job_head *h,
+                  struct buf *out, struct err *e)
 {
     size_t begin = out->n;
 
     (void)buf_put(out, h, sizeof *h);
     (void)buf_put(out, p->cwd, strlen(p->cwd) + 1);
-    strings_put(out, p->argv, h->argc);
-    strings_put(out, p->envp, h->envc);
+    strings_put(out, p->argv, h->argc, f->warmed ? p->carried : NULL);
+    strings_put(out, p->envp, h->envc, NULL);
     for (size_t i = 0; i < p->files_n; i++)
         (void)buf_put(out, p->files[i].path, strlen(p->files[i].path) + 1);
     h->strings_n = out->n - begin - sizeof *h;
@@ -62,14 +66,14 @@ static uint32_t nproc(const struct plan *p, unsigned traits)
     return p->limits.pids_max + (traits & JAIL_PIDS ? NPROC_SLACK : 0);
 }
 
-int job_encode(const struct plan *p, unsigned traits, struct buf *out, struct err *e)
+int job_encode(const struct plan *p, const struct job_for *f, struct buf *out, struct err *e)
 {
     struct job_head h = {
         .magic = JOB_MAGIC,
         .cpu_s = (p->limits.cpu_ms + 999) / 1000,
         .flags = (p->frames.n > 0 ? JOB_CHANNEL : 0) | (p->fenced ? JOB_FENCED : 0),
         .nofile = p->limits.files_max,
-        .nproc = nproc(p, traits),
+        .nproc = nproc(p, f->traits),
     };
     size_t argc = strings_count(p->argv), envc = strings_count(p->envp);
 
@@ -78,5 +82,5 @@ int job_encode(const struct plan *p, unsigned traits, struct buf *out, struct er
     h.argc = (uint32_t)argc;
     h.envc = (uint32_t)envc;
     h.filec = (uint32_t)p->files_n;
-    return encode(p, &h, out, e);
+    return encode(p, f, &h, out, e);
 }

@@ -615,10 +615,12 @@ static int files_join(const struct plan *p, struct buf *out, struct err *e)
 static int job_send(struct run *r, const struct plan *p, struct err *e)
 {
     struct event_base *base = r->engine->base;
+    const struct job_for to = {.traits = r->engine->jail->traits,
+                               .warmed = r->sandbox.template != TEMPLATE_EXEC};
     cleanup_with(buf_done) struct buf head = BUF_INIT(JOB_STRINGS_MAX * 2);
     cleanup_with(buf_done) struct buf files = BUF_INIT(0);
 
-    if (job_encode(p, r->engine->jail->traits, &head, e) < 0 || files_join(p, &files, e) < 0)
+    if (job_encode(p, &to, &head, e) < 0 || files_join(p, &files, e) < 0)
         return -1;
     struct iovec pieces[JOB_PIECES] = {
         {.iov_base = head.p,                         .iov_len = head.n     },

@@ -139,6 +139,7 @@ static void python_gets_its_wrapper(void **state)
     assert_string_equal(p->argv[0], "/usr/bin/python3");
     assert_string_equal(p->argv[2], "-c");
     assert_ptr_equal(p->argv[3], wrap_python);
+    assert_ptr_equal(p->carried, wrap_python);
     assert_null(p->argv[4]);
     assert_int_equal(strlen(wrap_python), wrap_python_n);
     assert_true(wrap_python_n < LANG_STRING_MAX);
@@ -368,6 +369,7 @@ static void dependencies_are_on_the_module_path(void **state)
 
         assert_string_equal(env_of(p, "PYTHONPATH"), "/opt/deps");
         assert_int_equal(p->template, TEMPLATE_PYTHON);
+        assert_null(p->carried); /* they may make it start anew */
     }
 }
 

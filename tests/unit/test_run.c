@@ -18,6 +18,7 @@
 #include "core/port_run.h"
 #include "fake/fake_jail.h"
 #include "launch/wire.h"
+#include "proc/job.h"
 
 struct stage {
     struct event_base *base;
@@ -203,6 +204,34 @@ static void the_job_is_what_the_wire_says(void **state)
     assert_memory_equal(bytes + n - 9, "abcFRAMES", 9);
     assert_int_equal(read(s->jail.peer[0].in, bytes, sizeof bytes), 2);
     assert_int_equal(read(s->jail.peer[0].in, bytes, sizeof bytes), 0);
+}
+
+static void what_a_warmed_interpreter_has_is_not_sent(void **state)
+{
+    static const char *const argv[] = {"/bin/prog", "-c", "a long text", NULL};
+    static const char *const none[] = {NULL};
+    const struct plan p = {.argv = argv, .envp = none, .cwd = "/", .carried = argv[2]};
+    static const struct {
+        struct job_for to;
+        const char *strings;
+        size_t n;
+    } rows[] = {
+        {{.warmed = true},  "/\0/bin/prog\0-c\0",            16},
+        {{.warmed = false}, "/\0/bin/prog\0-c\0a long text", 27},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        cleanup_with(buf_done) struct buf out = BUF_INIT(4096);
+        struct job_head h;
+        struct err e;
+
+        assert_int_equal(job_encode(&p, &rows[i].to, &out, &e), 0);
+        memcpy(&h, out.p, sizeof h);
+        assert_int_equal(h.argc, 3);
+        assert_int_equal(h.strings_n, rows[i].n);
+        assert_memory_equal(out.p + sizeof h, rows[i].strings, rows[i].n);
+    }
 }
 
 static void a_large_job_is_written_as_it_is_read(void **state)
@@ -505,6 +534,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STAGED(everything_a_program_says_is_collected),
         STAGED(the_job_is_what_the_wire_says),
+        cmocka_unit_test(what_a_warmed_interpreter_has_is_not_sent),
         STAGED(a_large_job_is_written_as_it_is_read),
         STAGED(output_is_cut_between_characters_and_drained_on),
         STAGED(a_signal_is_128_and_its_number),
