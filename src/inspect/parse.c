@@ -174,12 +174,12 @@ static size_t parts_cut(const struct source *s, const struct model *m, struct pa
 {
     size_t most = threads_most() > 1 ? threads_most() * PARSE_PARTS_EACH : 1;
     size_t wanted = s->text.n / PARSE_PART_MIN < most ? s->text.n / PARSE_PART_MIN : most;
-    size_t n = 0, from = 0;
+    size_t step = s->text.n / (wanted ? wanted : 1) + 1, n = 0, from = 0;
     uint32_t row = 0;
 
-    while (from < s->text.n && n < wanted) {
-        size_t near = s->text.n / wanted * (n + 1);
-        size_t to = n + 1 == wanted || near <= from ? s->text.n : cut_after(s->text, near);
+    /* every part but the last has a step at least, so there are no more than wanted */
+    while (from < s->text.n) {
+        size_t to = s->text.n - from <= step ? s->text.n : cut_after(s->text, from + step);
         uint32_t last = row + rows_in(s->text, from, to);
 
         v[n++] = (struct part){
