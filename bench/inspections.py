@@ -26,16 +26,17 @@ DENSE = '''def function_{i}(a: int, b: str = "x", *args, key=None, **more) -> di
 
 
 def library():
-    """Lines that people wrote: whole modules of the standard library."""
+    """Lines that people wrote: whole modules of the standard library, as many as fit; then comments."""
     lines = []
     for path in sorted(pathlib.Path(sysconfig.get_path("stdlib")).glob("*.py")):
-        if len(lines) < LINES:
-            lines += path.read_text(errors="replace").splitlines()
-    return lines
+        module = path.read_text(errors="replace").splitlines()
+        if len(lines) + len(module) < LINES:
+            lines += module
+    return lines + ["#"] * (LINES - 1 - len(lines))
 
 
 def dense():
-    return "".join(DENSE.format(i=i) for i in range(LINES // 10)).splitlines()
+    return "".join(DENSE.format(i=i) for i in range(LINES // 10)).splitlines()[:LINES - 1]
 
 
 def salted(lines, salt):

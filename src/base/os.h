@@ -67,12 +67,9 @@ must_check int os_look_beneath(int dir, const char *path, struct stat *ret, bool
 bool os_can_be_lent(int dir);
 /* That we may use; at least 1. */
 size_t os_processors(void);
-/* For a process that soon ends: its heaps grow in large steps and give nothing back. At the start,
- * before there are threads. */
-void os_heap_coarse(void);
-/* The heap of this thread is about to grow by so much: in large pages, where there are any. Only a
- * hint; what is not used costs nothing. */
-void os_heap_ready(size_t n);
+/* Zeroed memory that is never given back; much of it in large pages, where there are any. NULL:
+ * errno. */
+void *os_memory(size_t n);
 /* Cannot be optimised away. */
 void os_wipe(void *p, size_t n);
 /* The file we were started from. -1: errno. */

@@ -4,12 +4,10 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
-#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -128,43 +126,19 @@ size_t os_processors(void)
     return sched_getaffinity(0, sizeof set, &set) < 0 ? 1 : (size_t)CPU_COUNT(&set);
 }
 
-/* ---- heaps ---- */
-
-enum {
-    HEAP_STEP = 4 << 20,
-    HEAP_WHOLE = 32 << 20, /* larger blocks are maps of their own; the C library allows no more */
-    HEAP_KEEP = 1 << 30,
-    LARGE_PAGE = 2 << 20, /* or so: only a hint depends on it */
-};
-
-void os_heap_coarse(void)
+void *os_memory(size_t n)
 {
-#ifdef __GLIBC__
-    (void)mallopt(M_TOP_PAD, HEAP_STEP);
-    (void)mallopt(M_MMAP_THRESHOLD, HEAP_WHOLE);
-    (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEEP);
-#endif
-}
+    const size_t page = (size_t)2 << 20; /* a large one, or so: only a hint depends on it */
+    size_t spare = n < page ? 0 : page;
+    char *p = mmap(NULL, n + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-/* A block that is freed at once leaves its room at the end of the heap that this thread takes from:
- * the one way to tell where that is. */
-void os_heap_ready(size_t n)
-{
-    uintptr_t from, to;
-    char *p;
-
-    if (n < LARGE_PAGE)
-        return;
-    if (n > HEAP_WHOLE / 2)
-        n = HEAP_WHOLE / 2;
-    p = malloc(n);
-    if (!p)
-        return;
-    from = (uintptr_t)p / LARGE_PAGE * LARGE_PAGE;
-    to = ((uintptr_t)p + n) / LARGE_PAGE * LARGE_PAGE;
-    /* whatever else is in its first page is ours and part of the heap, too */
-    (void)madvise((void *)from, to - from, MADV_HUGEPAGE);
-    free(p);
+    if (p == MAP_FAILED)
+        return NULL;
+    if (spare == 0)
+        return p;
+    p += (page - (uintptr_t)p % page) % page;
+    (void)madvise(p, n, MADV_HUGEPAGE);
+    return p;
 }
 
 void os_wipe(void *p, size_t n)

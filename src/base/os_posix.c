@@ -163,13 +163,9 @@ size_t os_processors(void)
     return n > 0 ? (size_t)n : 1;
 }
 
-void os_heap_coarse(void)
+void *os_memory(size_t n)
 {
-}
-
-void os_heap_ready(size_t n)
-{
-    (void)n;
+    return calloc(1, n);
 }
 
 void os_wipe(void *p, size_t n)

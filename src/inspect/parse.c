@@ -12,7 +12,6 @@ enum {
     US_PER_MS = 1000,
     US_PER_S = 1000000,
     NS_PER_US = 1000,
-    HEAP_PER_BYTE = 32, /* what a tree takes for a byte of dense source */
 };
 
 enum part_state {
@@ -82,14 +81,12 @@ struct work {
     size_t n;
     atomic_size_t next; /* nobody has taken it yet */
     uint64_t deadline_us;
-    size_t heap; /* bytes that one thread is likely to need */
 };
 
 static void *work_main(void *user)
 {
     struct work *w = user;
 
-    os_heap_ready(w->heap);
     for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->n;)
         if (w->v[i].state == PART_NEW)
             part_parse(&w->v[i], w->deadline_us);
@@ -111,7 +108,6 @@ static bool parts_parse(struct part *v, size_t n, uint64_t deadline_us)
     size_t others = 0, most = threads_most();
     bool good = true;
 
-    w.heap = v[0].source->text.n / most * HEAP_PER_BYTE;
     while (others + 1 < most && pthread_create(&threads[others], NULL, work_main, &w) == 0)
         others++;
     (void)work_main(&w);
@@ -263,7 +259,6 @@ int source_parse(const struct source *s, struct model *m, struct inspect_error *
     if (m->dialect == DIALECT_PYTHON && s->text.n >= (size_t)2 * PARSE_PART_MIN &&
         parse_parts(s, m))
         return 0;
-    os_heap_ready(s->text.n * HEAP_PER_BYTE);
     part_parse(&whole, now_us() + (uint64_t)INSPECT_PARSE_MS * US_PER_MS);
     *m = whole.found;
     if (whole.state == PART_UNFIT)
