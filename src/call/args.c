@@ -2,7 +2,10 @@
 #include "call/args.h"
 
 #include <errno.h>
+#include <float.h>
+#include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -371,11 +374,30 @@ int call_args_check(const struct call_args *a, const struct call_signature *s, s
 
 /* ---- what a language can represent ---- */
 
+/* Would a program that has only doubles write down the digits that it was given? Of those that lie
+ * beside the value it writes as few as tell it from its neighbours, and zeros for the rest. */
+static bool survives_double(const char *text, double d)
+{
+    char shown[40], plain[40];
+    int digits = 1, exponent, n = 0;
+
+    do
+        (void)snprintf(shown, sizeof shown, "%.*e", digits - 1, d);
+    while (strtod(shown, NULL) != d && digits++ < 17);
+    exponent = (int)strtol(strchr(shown, 'e') + 1, NULL, 10);
+    for (const char *at = shown; *at != 'e'; at++)
+        if (*at != '.')
+            plain[n++] = *at;
+    while (n < exponent + 1 + (d < 0) && n < (int)sizeof plain - 1)
+        plain[n++] = '0';
+    plain[n] = '\0';
+    return strcmp(plain, text) == 0;
+}
+
 static bool is_exact(const char *p, size_t n, unsigned flags)
 {
     char text[32];
     long long v;
-    double d;
 
     if (n >= sizeof text - 1) /* longer than any 64-bit integer */
         return !(flags & (CALL_INT53 | CALL_INT64));
@@ -385,9 +407,8 @@ static bool is_exact(const char *p, size_t n, unsigned flags)
     v = strtoll(text, NULL, 10);
     if (errno == ERANGE)
         return !(flags & (CALL_INT53 | CALL_INT64));
-    d = (double)v;
-    return !(flags & CALL_INT53) ||
-           (d >= -9223372036854775808.0 && d < 9223372036854775808.0 && (long long)d == v);
+    return !(flags & CALL_INT53) || (v >= -(1LL << 53) && v <= 1LL << 53) ||
+           survives_double(text, (double)v);
 }
 
 static unsigned hex4(const char *p)
@@ -429,6 +450,32 @@ static size_t scan_string(const char *p, size_t n, bool *ret_lone)
     return i + 1;
 }
 
+/* Beyond what a double can be? There is always a byte behind it that is no part of a number. */
+static bool is_infinite(struct json_value v)
+{
+    const char *exponent = memchr(v.p, 'e', v.n);
+
+    if (!exponent)
+        exponent = memchr(v.p, 'E', v.n);
+    if (v.n < DBL_MAX_10_EXP && (!exponent || v.p + v.n - exponent < 4)) /* as most are */
+        return false;
+    return isinf(strtod(v.p, NULL));
+}
+
+static int check_number(struct json_value number, const struct call_lang *lang, struct err *e)
+{
+    int shown = number.n < 60 ? (int)number.n : 60;
+
+    if (!is_integer(number) && is_infinite(number))
+        return err_set(e, ERR_CALLER, "the number %.*s is too large for %s", shown, number.p,
+                       lang->name);
+    if (is_integer(number) && !is_exact(number.p, number.n, lang->flags))
+        return err_set(e, ERR_CALLER,
+                       "the integer %.*s cannot be represented exactly in %s; pass it as a string",
+                       shown, number.p, lang->name);
+    return 0;
+}
+
 static int check_value(struct json_value v, const struct call_lang *lang, struct err *e)
 {
     for (size_t i = 0; i < v.n;) {
@@ -444,11 +491,8 @@ static int check_value(struct json_value v, const struct call_lang *lang, struct
             while (i + len < v.n && strchr("0123456789+-.eE", v.p[i + len]))
                 len++;
             number.n = len;
-            if (is_integer(number) && !is_exact(number.p, len, lang->flags))
-                return err_set(e, ERR_CALLER,
-                               "the integer %.*s cannot be represented exactly in %s; pass it as a "
-                               "string",
-                               len < 60 ? (int)len : 60, number.p, lang->name);
+            if (check_number(number, lang, e) < 0)
+                return -1;
         }
         if (lone && !(lang->flags & CALL_SURROGATES))
             return err_set(e, ERR_CALLER,

@@ -12,6 +12,7 @@ struct style {
     bool control_u;           /* control characters are \uXXXX, else \xXX */
     const char *controls;     /* which of "bfnrt" are known escapes */
     bool computed_proto;      /* a key __proto__ must be computed, or it sets the prototype */
+    const char *least;        /* the least integer, where its digits without the sign overflow */
 };
 
 static const struct style styles[CALL_LANG_COUNT] = {
@@ -162,6 +163,15 @@ static int put_object(const struct style *s, struct json_value v, int depth, str
     return buf_puts(out, s->close);
 }
 
+static int put_number(const struct style *s, struct json_value v, struct buf *out)
+{
+    static const char least[] = "-9223372036854775808";
+
+    if (s->least && v.n == sizeof least - 1 && memcmp(v.p, least, v.n) == 0)
+        return buf_puts(out, s->least);
+    return v.n > LITERAL_DIGITS_MAX ? -1 : buf_put(out, v.p, v.n);
+}
+
 static int put(const struct style *s, struct json_value v, int depth, struct buf *out)
 {
     if (depth > LITERAL_DEPTH_MAX)
@@ -172,7 +182,7 @@ static int put(const struct style *s, struct json_value v, int depth, struct buf
     case JSON_BOOL:
         return buf_puts(out, v.p[0] == 't' ? s->yes : s->no);
     case JSON_NUMBER:
-        return v.n > LITERAL_DIGITS_MAX ? -1 : buf_put(out, v.p, v.n);
+        return put_number(s, v, out);
     case JSON_STRING:
         put_string(s, v, out);
         return out->failed ? -1 : 0;

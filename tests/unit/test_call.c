@@ -185,7 +185,13 @@ static void numbers_are_exact_or_refused(void **state)
         const char *args;
         int want;
     } rows[] = {
-        {CALL_JAVASCRIPT, "[9007199254740992,-9007199254740992,1e400,0.1]",  0 },
+        {CALL_JAVASCRIPT, "[9007199254740992,-9007199254740992,1e308,0.1]",  0 },
+        {CALL_JAVASCRIPT, "[9007199254740994,1000000000000000000]",          0 },
+        {CALL_JAVASCRIPT, "[1152921504606846976]",                           -1},
+        {CALL_JAVASCRIPT, "[-9223372036854775808]",                          -1},
+        {CALL_JAVASCRIPT, "[[0,-1e400]]",                                    -1},
+        {CALL_RUBY,       "[1.5E+999]",                                      -1},
+        {CALL_RUBY,       "[1e-999,\"1e999\"]",                              0 },
         {CALL_JAVASCRIPT, "[9007199254740993]",                              -1},
         {CALL_JAVASCRIPT, "[{\"a\":[\"9007199254740993\"]}]",                0 },
         {CALL_JAVASCRIPT, "[{\"a\":[123456789012345678901234567890123]}]",   -1},
@@ -251,6 +257,7 @@ static void literals_expand_nothing(void **state)
         {CALL_RUBY,       "\"#{1} #$0 #@x\"",        "\"\\#{1} \\#\\$0 \\#@x\""   },
         {CALL_PHP,        "\"$x {$y} ${z}\\u0000\"", "\"\\$x {\\$y} \\${z}\\x00\""},
         {CALL_PHP,        "\"\\b\\u001b\"",          "\"\\x08\\x1b\""             },
+        {CALL_PHP,        "[-9223372036854775808]",  "[(-9223372036854775807-1)]" },
         {CALL_PYTHON,     "\"\\ud83d\\ude80\\/\"",   "\"\xf0\x9f\x9a\x80/\""      },
         {CALL_PYTHON,     "\"\\ud800\"",             "\"\\ud800\""                },
         {CALL_JAVASCRIPT, "{\"__proto__\":1}",       "{[\"__proto__\"]: 1}"       },
