@@ -26,12 +26,15 @@ const LOADER = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
 const ONLY_ESM = /use import statement|token 'export'|import\.meta|already been declared/;
 const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
 const ANY_NAME = '(name)=>{"use strict";return eval(name)}';
+const BUILT_IN = new Map(Object.getOwnPropertyNames(globalThis)
+    .filter((name) => typeof Object.getOwnPropertyDescriptor(globalThis, name).value === 'function')
+    .map((name) => [name, globalThis[name]]));
 const STACK_MAX = 64 * 1024;
 const MESSAGE_MAX = 16 * 1024;
 
 const { apply } = Reflect;
 const { stringify, parse } = JSON;
-const { isNativeError } = require('util').types;
+const { isModuleNamespaceObject, isNativeError } = require('util').types;
 const { inspect } = require('util');
 const { reallyExit } = process;
 const { writeSync } = fs;
@@ -111,18 +114,51 @@ function peekAt(name) {
         : '()=>void 0';
 }
 
+/* A syntax error as it would be without our additions to the text; no frame is the program's. */
+function relocate(job, error, prefix) {
+    const lines = `${error.stack}`.replace(/\n    at [^]*$/, '').split('\n');
+    const at = /:(\d+)$/.exec(lines[0]);
+    if (at && lines.length > 2) {
+        lines[1] = job.code.split('\n')[at[1] - 1];
+        if (at[1] === '1') lines[2] = lines[2].slice(prefix);
+    }
+    error.stack = lines.join('\n');
+    return error;
+}
+
+/* A script, or the body of a function: what stands before the program in its first line is ours. */
+function build(job, prefix, code, parameters) {
+    const options = {
+        filename: job.file, columnOffset: -prefix.length, importModuleDynamically: LOADER,
+    };
+    try {
+        return parameters ? vm.compileFunction(prefix + code, parameters, options)
+            : new vm.Script(`${prefix}${code}\n})`, options).runInThisContext();
+    } catch (e) {
+        throw relocate(job, e, prefix.length);
+    }
+}
+
 function compile(job, code, isAsync) {
     const register = `__sandbox__(${peekAt(job.name)});`;
     const strict = /^\s*(?:'use strict'|"use strict")/.test(code) ? "'use strict';" : '';
-    const options = { filename: job.file, importModuleDynamically: LOADER };
-    let prefix = strict + register;
-    if (!isAsync) {
-        options.columnOffset = -prefix.length;
-        return vm.compileFunction(prefix + code, PARAMETERS, options);
+    const prefix = strict + register;
+    return isAsync ? build(job, `(async function (${PARAMETERS.join(', ')}) {${prefix}`, code)
+        : build(job, prefix, code, PARAMETERS);
+}
+
+/* The loader does not say where a module is wrong. The same text without its imports and exports
+   is no module any more and usually wrong in the same place. */
+function locate(job, error) {
+    const blank = (text) => text.replace(/[^\n]/g, ' ');
+    const code = job.code.replace(/^[ \t]*import\b(?!\s*[.(])[^;'"]*(['"])[^'"\n]*\1;?/gm, blank)
+        .replace(/^[ \t]*export(?:[ \t]+default)?\b/gm, blank);
+    try {
+        compile(job, code, true);
+    } catch (e) {
+        if (e.message === error.message) return e;
     }
-    prefix = `(async function (${PARAMETERS.join(', ')}) {${prefix}`;
-    options.columnOffset = -prefix.length;
-    return new vm.Script(`${prefix}${code}\n})`, options).runInThisContext();
+    return error;
 }
 
 function startCommonjs(job, program) {
@@ -160,16 +196,14 @@ function startModule(job) {
     job.shown = [pathToFileURL(file).href, file];
     const done = import(job.shown[0]).then((ns) => {
         space = ns;
+    }, (e) => {
+        throw e instanceof SyntaxError ? locate(job, e) : e;
     }).finally(() => job.place || fs.rmSync(file, { force: true }));
     return { done, found: (name) => peek(name), exported: () => space };
 }
 
 function startBody(job) {
-    const prefix = `(async function ${ANONYMOUS}(...args) {`;
-    const script = new vm.Script(`${prefix}${job.code}\n})`, {
-        filename: job.file, columnOffset: -prefix.length, importModuleDynamically: LOADER,
-    });
-    const made = script.runInThisContext();
+    const made = build(job, `(async function ${ANONYMOUS}(...args) {`, job.code);
     return { done: undefined, found: () => made, exported: () => ({}) };
 }
 
@@ -196,41 +230,57 @@ function start(job) {
     throw errors[errors[0].message.startsWith('await is only valid') ? 1 : 0];
 }
 
-function member(thing, names) {
-    for (const name of names) {
-        if (thing === null || thing === undefined) return undefined;
-        thing = thing[name];
-    }
-    return thing;
+/* What every object and function has is no function of the program's. */
+function inherited(value, name) {
+    return value !== undefined && (value === Object.prototype[name] || value === Function.prototype[name]);
 }
 
+/* The function, and what it is a member of: its `this`. */
+function member(thing, names) {
+    let owner;
+    for (const name of names) {
+        if (thing === null || thing === undefined) return [];
+        owner = thing;
+        thing = thing[name];
+        if (inherited(thing, name)) return [];
+    }
+    return [thing, owner];
+}
+
+/* Its own, that is: not what the language has under the name. */
 function localOf(started, root) {
     if (!IDENTIFIER.test(root)) return undefined;
-    return started.found(`typeof ${root} === "undefined" ? undefined : ${root}`);
+    const found = started.found(`typeof ${root} === "undefined" ? undefined : ${root}`);
+    return BUILT_IN.get(root) === found || inherited(found, root) ? undefined : found;
 }
 
 /* What is exported under the name wins over what is only declared. */
 function find(job, started) {
     const names = job.name.split('.');
     const out = started.exported();
+    const isDefault = (fn) => typeof fn === 'function' && (fn.name === job.name || job.name === 'default');
     const choices = [
         () => member(out, names),
         () => member(localOf(started, names[0]), names.slice(1)),
         () => (out && out.default && (names.length > 1 || out.default.name !== job.name)
-            ? member(out.default, names) : undefined),
-        () => (out && typeof out.default === 'function' && (out.default.name === job.name ||
-            job.name === 'default') ? out.default : undefined),
-        () => (typeof out === 'function' && (out.name === job.name || job.name === 'default')
-            ? out : undefined),
-        () => (Object.hasOwn(globalThis, names[0]) ? member(globalThis, names) : undefined),
+            ? member(out.default, names) : []),
+        () => [out && isDefault(out.default) ? out.default : undefined],
+        () => [isDefault(out) ? out : undefined],
+        () => (Object.hasOwn(globalThis, names[0]) && globalThis[names[0]] !== BUILT_IN.get(names[0])
+            ? member(globalThis, names) : []),
     ];
-    let found;
+    let last;
     for (const choice of choices) {
-        found = choice();
-        if (typeof found === 'function') return found;
+        const [found, owner] = choice();
+        if (typeof found === 'function') {
+            // A module or the global object is nobody's `this`.
+            const isObject = owner !== globalThis && owner !== undefined && !isModuleNamespaceObject(owner);
+            return { fn: found, self: isObject ? owner : undefined };
+        }
+        last = found;
     }
-    throw found === undefined ? new Error(`Function '${job.name}' not found`)
-        : new TypeError(`'${job.name}' is not a function but ${typeof found}`);
+    throw last === undefined ? new Error(`Function '${job.name}' not found`)
+        : new TypeError(`'${job.name}' is not a function but ${typeof last}`);
 }
 
 // ---- values ----
@@ -273,18 +323,19 @@ function checkSize(text, most, what = 'returned value') {
 // ---- failing ----
 
 function cleanStack(job, stack) {
-    const lines = stack.split('\n');
     const kept = [];
-    for (const [i, line] of lines.entries()) {
-        // A syntax error shows its line: not where ours is in front of it, nor the mark below.
-        if (line.includes('__sandbox__(') || (i > 0 && lines[i - 1].includes('__sandbox__('))) continue;
+    for (const line of stack.split('\n')) {
         if (line.startsWith('    at ') && (line.includes(ME) || line.includes('(sandbox:') ||
             line.includes(' sandbox:') || line.includes('node:') || line.includes('handler.js'))) {
             continue;
         }
         kept.push(line);
     }
-    let text = kept.join('\n');
+    return shownAs(job, kept.join('\n'));
+}
+
+/* A module is loaded from elsewhere; what it is called is its own name. */
+function shownAs(job, text) {
     for (const shown of job.shown) text = text.split(shown).join(job.file);
     return text;
 }
@@ -297,7 +348,7 @@ function errorText(job, error) {
         if (isNativeError(error) || (error !== null && type === 'object' &&
             typeof error.message === 'string')) {
             type = `${error.name === 'Error' || !error.name ? error.constructor.name : error.name}`;
-            message = `${error.message}`;
+            message = shownAs(job, `${error.message}`);
             stack = typeof error.stack === 'string' ? cleanStack(job, error.stack) : '';
         } else {
             message = type === 'string' ? error : inspect(error);
@@ -481,9 +532,9 @@ class Session {
     }
 
     async call(kind, packet) {
-        const fn = find({ name: packet.functionName }, this.started);
+        const { fn, self } = find({ name: packet.functionName }, this.started);
         const args = place(packet, packet.optionsAt);
-        let value = interruptibly(() => apply(fn, undefined, args), this.deadline);
+        let value = interruptibly(() => apply(fn, self, args), this.deadline);
         if (isThenable(value)) value = await this.settled(value);
         if (isGenerator(value)) {
             value = await (kind === 'S' ? this.stream(value) : this.list(value));
@@ -575,7 +626,8 @@ exports.handler = async function handler(event) {
         const args = bind(event);
         const started = start(job);
         await started.done;
-        let value = await apply(find(job, started), undefined, args);
+        const { fn, self } = find(job, started);
+        let value = await apply(fn, self, args);
         if (isGenerator(value)) {
             value = await (event.stream ? stream(value, event.resultMax) : collect(value));
         }

@@ -241,6 +241,20 @@ function makeBlocking(name) {
     });
 }
 
+/* import() in the text of a program leads to node's own loader by a way that node calls experimental,
+   once, on stderr. The program did not choose it and would not hear of it if it were a file. */
+function hushLoader() {
+    const warn = process.emitWarning;
+    const quiet = function emitWarning(...args) {
+        if (apply(includes, `${args[0]}`, ['USE_MAIN_CONTEXT_DEFAULT_LOADER'])) {
+            if (process.emitWarning === quiet) process.emitWarning = warn;
+            return;
+        }
+        apply(warn, process, args);
+    };
+    if (LOADER !== undefined) process.emitWarning = quiet;
+}
+
 function adopt(env) {
     for (const name of Object.keys(process.env)) delete process.env[name];
     for (const pair of env) {
@@ -521,7 +535,7 @@ function watch(job) {
     });
     process.on('exit', () => {
         if (!job.pending || !drained) return;
-        const message = job.called ? 'handler returned a promise that was never settled'
+        const message = job.called ? 'the program returned a promise that was never settled'
             : 'a top-level await was never settled';
         say(`${message}: nothing is left that could do it`);
         report(job, new Error(message), '');
@@ -612,6 +626,7 @@ function run(fd, env, to = fd) {
     }
     if (env) adopt(env);
     const job = prepare(to, frames);
+    hushLoader();
     makeBlocking('stdout');
     makeBlocking('stderr');
     watch(job);
