@@ -17,7 +17,7 @@ enum {
     COMPILE_MS = 60000,
     COMPILE_OUTPUT = 256 * 1024, /* of diagnostics */
     CODE_OVERHEAD = 256,
-    GENERATION = 4, /* of dispatchers and options: another number makes every key another */
+    GENERATION = 5, /* of dispatchers and options: another number makes every key another */
 };
 
 void call_build_free(struct call_build *b)

@@ -405,22 +405,57 @@ int dispatch_session(bool cpp, struct json_value inspected, struct buf *out, str
                                        : 0;
 }
 
-void dispatch_code(const struct dispatch *d, struct bytes code, struct buf *out)
+/* The lines before the first statement of a body, if they have directives: headers cannot be
+ * included inside of a function. */
+static struct bytes preamble(struct bytes code)
+{
+    bool continued = false;
+    size_t end = 0;
+
+    for (size_t at = 0, next; at < code.n; at = next) {
+        const char *newline = memchr(code.p + at, '\n', code.n - at);
+        size_t first = at;
+
+        next = newline ? (size_t)(newline - code.p) + 1 : code.n;
+        while (first < next && memchr(" \t\r\n", code.p[first], 4))
+            first++;
+        if (continued || (first < next && code.p[first] == '#'))
+            end = next;
+        else if (first < next && (next - first < 2 || memcmp(code.p + first, "//", 2) != 0))
+            break;
+        continued = end == next && newline && next >= 2 && code.p[next - 2] == '\\';
+    }
+    return (struct bytes){code.p, end};
+}
+
+static const char *body_type(const struct dispatch *d)
 {
     struct json_value type = member(d->output, "type");
-    const char *result = "int";
 
-    if (d->body) {
-        if (d->cpp)
-            result = "static auto";
-        else if (type.p && type.type == JSON_STRING && json_key_is(type, "string"))
-            result = "static const char *";
-        else if (type.p && type.type == JSON_STRING && json_key_is(type, "number"))
-            result = "static double";
-        (void)buf_printf(out, "%s %s(%s) {", result, anonymous, d->cpp ? "" : "void");
+    if (d->cpp)
+        return "static auto";
+    if (type.p && type.type == JSON_STRING && json_key_is(type, "string"))
+        return "static const char *";
+    return type.p && type.type == JSON_STRING && json_key_is(type, "number") ? "static double"
+                                                                             : "int";
+}
+
+void dispatch_code(const struct dispatch *d, struct bytes code, struct buf *out)
+{
+    struct bytes head = preamble(code);
+
+    if (!d->body) {
+        (void)buf_put(out, code.p, code.n);
+        (void)buf_puts(out, "\n");
+        return;
     }
-    (void)buf_put(out, code.p, code.n);
-    (void)buf_puts(out, d->body ? "\n}\n" : "\n");
+    (void)buf_put(out, head.p, head.n);
+    if (head.n > 0 && head.p[head.n - 1] != '\n')
+        (void)buf_putc(out, '\n');
+    /* In the line of the first statement: all of them keep their numbers. */
+    (void)buf_printf(out, "%s %s(%s) {", body_type(d), anonymous, d->cpp ? "" : "void");
+    (void)buf_put(out, code.p + head.n, code.n - head.n);
+    (void)buf_puts(out, "\n}\n");
 }
 
 int dispatch_bind(struct call_args *a, const struct call_signature *s, struct err *e)
