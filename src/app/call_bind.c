@@ -110,8 +110,13 @@ static bool take_found(struct call *c, const struct call_found *found)
             return false;
         }
     } else if (found->name.p) {
-        (void)snprintf(c->name, sizeof c->name, "%.*s", (int)(found->name.n - 2),
-                       found->name.p + 1);
+        cleanup_with(buf_done) struct buf name = BUF_INIT(sizeof c->name);
+
+        if (json_decode_string(found->name, JSON_LENIENT_UTF8, &name) < 0) {
+            call_fail(c, "InspectionError", "the function's name is too long");
+            return false;
+        }
+        (void)snprintf(c->name, sizeof c->name, "%s", name.p ? name.p : "");
         c->function = (struct bytes){c->name, strlen(c->name)};
     } else {
         c->body = true;

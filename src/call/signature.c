@@ -106,10 +106,13 @@ static void name_candidates(struct json_value list, struct call_found *ret)
     size_t at = 0, n;
 
     n = (size_t)snprintf(ret->words, sizeof ret->words, "Multiple functions detected: [");
-    for (size_t i = 0; json_array_next(list, &at, &v) && n < sizeof ret->words / 2; i++)
-        if (v.type == JSON_STRING && v.n > 2)
-            n += (size_t)snprintf(ret->words + n, sizeof ret->words - n, "%s%.*s", i ? ", " : "",
-                                  v.n - 2 < 64 ? (int)(v.n - 2) : 64, v.p + 1);
+    for (size_t i = 0; json_array_next(list, &at, &v) && n < sizeof ret->words / 2; i++) {
+        cleanup_with(buf_done) struct buf name = BUF_INIT(512);
+
+        if (v.type == JSON_STRING && json_decode_string(v, JSON_LENIENT_UTF8, &name) == 0)
+            n += (size_t)snprintf(ret->words + n, sizeof ret->words - n, "%s%.64s", i ? ", " : "",
+                                  name.p ? name.p : "");
+    }
     (void)snprintf(ret->words + n, sizeof ret->words - n,
                    "]. Please specify functionName manually.");
 }

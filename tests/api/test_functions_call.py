@@ -63,6 +63,8 @@ VALUES = [
     (JS, "function* f() { yield 1; yield 2 }", [], [1, 2]),
     (JS, "function f() {}", [], None),
     (JS, "function größe() { return new Date(0) }\nconst f = größe", [], "1970-01-01T00:00:00.000Z"),
+    (JS, "function f(x) { return x }", [9007199254740994], 9007199254740994),
+    (JS, "module.exports = { k: 2, f(x) { return this.k + x } }", [1], 3),
     # Ruby
     (RB, "def f(a, b = 10, c = 20)\n  [a, b, c]\nend", {"a": 1, "c": 3}, [1, 10, 3]),
     (RB, "def f(a, b = 10, c = 20)\n  [a, b, c]\nend", [1, {"index": 2, "value": 3}], [1, 10, 3]),
@@ -75,8 +77,15 @@ VALUES = [
     (RB, "def f(a, b = a + 1, *c, d, e: 5)\n  [a, b, c, d, e]\nend", [1, 9], [1, 2, [], 9, 5]),
     (RB, "def f\n  [1r, 1e20, 0.5, {a: 'x\"y'}]\nend", [], ["1/1", 1e20, 0.5, {"a": 'x"y'}]),
     (RB, "def f\n  JSON.parse('[1]')\nend", [], [1]),
+    (RB, "class A\n  def to_json(*a) = { q: 1 }.to_json(*a)\nend\nf = ->(x, y = 2) { [x, y, A.new] }", {"x": 1},
+     [1, 2, {"q": 1}]),
     # PHP
     (PHP, "function f($x) { return $x; }", [9223372036854775807], 9223372036854775807),
+    (PHP, "function f($x) { return $x; }", [-9223372036854775808], -9223372036854775808),
+    (PHP, "$base = 5;\nfunction g() { global $base; return $base; }\n$read = g();\n"
+     "function f() { return [$GLOBALS['read'], new DateTime('@0')]; }", [],
+     [5, {"date": "1970-01-01 00:00:00.000000", "timezone_type": 1, "timezone": "+00:00"}]),
+    (PHP, "$f = fn($a, $rest = []) => [$a, $rest];", {"a": 1, "zz": 3}, [1, {"zz": 3}]),
     (PHP, "function f(int $a, int $b = 5, ...$r) { return [$a, $b, $r]; }", {"a": 1, "zz": 3},
      [1, 5, {"zz": 3}]),
     (PHP, "function f($a, $options = []) { return [$a, $options]; }", {"a": 1, "zz": 3},
@@ -105,6 +114,9 @@ VALUES = [
     (CPP, "#include <map>\n#include <string>\nstd::map<std::string, int> f(std::map<std::string, int> m) { m[\"z\"] = 1; return m; }",
      [{"a": 1}], {"a": 1, "z": 1}),
     (CPP, "int f(int a, int b = 10) { return a + b; }", [1], 11),
+    (CPP, "#include <string>\n#include <string_view>\n#include <unordered_map>\nenum class E : char { A = 7 };\n"
+     "std::unordered_map<std::string, int> f(std::string_view k, E e) { return {{std::string(k), (int)e}}; }",
+     ["a", 7], {"a": 7}),
 ]
 
 
@@ -121,9 +133,12 @@ ERRORS = [
     (PY, "def f(a, b):\n    pass", [1], "TypeError", "'b'"),
     (PY, "def f():\n    import os\n    os._exit(0)", [], "NoResult", "exit code 0"),
     (PY, "x = 1", [], "AttributeError", "'f' not found"),
+    (PY, "import pathlib\ndef f():\n    return pathlib.Path('/a')", [], "TypeError", "Path is not JSON"),
     (JS, "function f() { return 10n }", [], "TypeError", "BigInt"),
     (JS, "function f(x) { return x }", [9007199254740993], "TypeError", "9007199254740993"),
+    (JS, "function f(x) { return x }", [-9223372036854775808], "TypeError", "-9223372036854775808"),
     (JS, "function f() { const a = {}; a.a = a; return a }", [], "TypeError", "circular"),
+    (JS, "import 'nowhere'\nexport function f() {}", [], "Error", "imported from /workspace/user_code.js"),
     (JS, "function f() { return f() }", [], "RangeError", "call stack"),
     (JS, "function f() { process.exit(0) }", [], "NoResult", "exit code 0"),
     (JS, "function f() { return new Promise(() => {}) }", [], "Error", "never settled"),
@@ -138,6 +153,7 @@ ERRORS = [
     (PHP, "function f() { } function f() { }", [], "FatalError", "redeclare"),
     (PHP, "function f() { trigger_error('told', E_USER_ERROR); }", [], "FatalError", "told"),
     (PHP, "function f() { exit(0); }", [], "NoResult", "exit code 0"),
+    (PHP, "function f($a) { }", [], "ArgumentCountError", "0 passed and exactly 1 expected"),
     (PHP, "function f() { return NAN; }", [], "JsonException", "NaN"),
     (PHP, "function f($a) { return $a; }", {"a": 1, "zz": 2}, "Error", "zz"),
     (PHP, "function f($x) { return $x; }", [9223372036854775808], "TypeError", "9223372036854775808"),
@@ -151,6 +167,7 @@ ERRORS = [
     (C, "#include <stdlib.h>\nint f(void) { exit(0); }", [], "NoResult", "exit code 0"),
     (CPP, "#include <stdexcept>\nint f() { throw std::runtime_error(\"bad\"); }", [],
      "std::runtime_error", "bad"),
+    (CPP, "int f() { throw \"words\"; }", [], "const char *", "words"),
     (CPP, "int f(int a) { return 1; }\nint f(double a) { return 2; }", [1], "SignatureError", ""),
 ]
 
@@ -175,6 +192,40 @@ def test_stacks_show_the_programs_own_lines(daemon, language, code, line):
     stack = error(daemon, language, code)["stack"]
     assert line in stack
     assert "sandbox" not in stack and "handler" not in stack, stack
+
+
+@pytest.mark.parametrize("language,code,function,lines", [
+    (JS, "export function f() {\n  return 1 +;\n}", "f", "user_code.js:2\n  return 1 +;\n            ^\n"),
+    (JS, "function f(x: number) {}", "f", "user_code.js:1\nfunction f(x: number) {}\n            ^\n"),
+    (JS, "const a = ;", None, "user_code.js:1\nconst a = ;\n          ^\n"),
+    (PY, "x = 1\ny ==", None, "  File \"/workspace/user_code.py\", line 2\n    y ==\n"),
+], ids=["module", "script", "body", PY])
+def test_syntax_errors_show_where(daemon, language, code, function, lines):
+    got = error(daemon, language, code, function)
+    assert got["type"] == "SyntaxError" and lines in got["stack"], got
+    assert "ast.py" not in got["stack"] and "__" not in got["stack"], got
+
+
+def test_a_module_says_nothing_that_the_program_did_not(daemon):
+    result = call(daemon, JS, "export async function f() { return typeof (await import('node:path')).join }")
+    assert (result["result"], result["stdout"], result["stderr"]) == ("function", "", "")
+
+
+@pytest.mark.parametrize("name", ["toString", "parseInt", "f.call"])
+def test_what_the_language_has_is_no_function_of_the_program(daemon, name):
+    assert error(daemon, JS, "function f() { return 1 }", name)["message"] == f"Function '{name}' not found"
+
+
+def test_a_name_with_a_namespace_is_detected(daemon):
+    code = "<?php\nnamespace App;\nfunction f($x) { return $x; }\n"
+    assert value(daemon, PHP, code, None, [4]) == 4
+    assert "[App\\f, App\\g]" in error(daemon, PHP, code + "function g() {}", None)["message"]
+
+
+def test_a_body_of_c_may_include_headers(daemon):
+    code = "// of C\n#include <stdlib.h>\n#define FOUR \\\n  -4\n\nint x = abs(FOUR);\n"
+    assert value(daemon, C, code + "return x;", None) == 4
+    assert "user_code.c:7:8" in error(daemon, C, code + "return y;", None)["message"]
 
 
 @pytest.mark.parametrize("language,code", [

@@ -200,6 +200,9 @@ function bind(\ReflectionFunctionAbstract $function, array $args, array $kwargs,
 function takesArray(\ReflectionParameter $p): bool
 {
     $type = $p->getType();
+    if ($p->isDefaultValueAvailable() && \is_array($p->getDefaultValue())) {
+        return true;
+    }
     return $type === null ? \preg_match('/^(options?|opts?|config|props|params|kwargs)$/i', $p->getName()) === 1
         : \preg_match('/\b(array|iterable)\b/', (string) $type) === 1;
 }
@@ -217,22 +220,23 @@ function text(array $event): string
     return '<?php function ' . ANONYMOUS . "(...\$args) {{$code}\n}";
 }
 
-function load(array $event): void
+/* Where the program is; it is loaded by require outside of any function, so that its variables are
+   global, and then let go. */
+function place(array $event): string
 {
     $file = \rtrim(\getcwd(), '/') . '/' . $event['file'];
     if (\file_put_contents($file, text($event)) === false) {
         throw new \RuntimeException("cannot write $file");
     }
     \set_include_path(\dirname($file) . ':' . \get_include_path());
-    $_SERVER['argv'] = [$file];
-    try {
-        (static function () use ($file) {
-            require $file;
-        })();
-    } finally {
-        if (!isset($event['place'])) { // else it may be written, but not removed
-            @\unlink($file);
-        }
+    $_SERVER['argv'] = $GLOBALS['argv'] = [$file];
+    return $file;
+}
+
+function letGo(array $event, string $file): void
+{
+    if (!isset($event['place'])) { // else it may be written, but not removed
+        @\unlink($file);
     }
 }
 
@@ -242,10 +246,14 @@ function find(string $name): \Closure
     if (\count($parts) === 2 && \is_callable($parts)) {
         return \Closure::fromCallable($parts);
     }
-    if (!\function_exists($name)) {
+    if (\function_exists($name)) {
+        return \Closure::fromCallable($name);
+    }
+    $variable = $GLOBALS[\ltrim($name, '$')] ?? null;
+    if (!$variable instanceof \Closure) {
         throw new \Exception("Function '$name' not found.");
     }
-    return \Closure::fromCallable($name);
+    return $variable;
 }
 
 // ---- values ----
@@ -274,7 +282,8 @@ function plain($value, int $depth = 0)
         return plain(\iterator_to_array($value, !($value instanceof \Generator)), $depth + 1);
     }
     if (\is_object($value)) {
-        return (object) plain(\get_object_vars($value), $depth + 1);
+        $public = \get_object_vars($value);
+        return $public ? (object) plain($public, $depth + 1) : $value; // dates tell only json_encode()
     }
     if (\is_resource($value)) {
         throw new \TypeError('a resource is not JSON serializable');
@@ -323,7 +332,8 @@ function thrownText(\Throwable $e): string
         $lines[] = ($frame['class'] ?? '') . ($frame['type'] ?? '') . "{$frame['function']}() called at $at";
     }
     $lines = \array_filter($lines, fn ($line) => !\str_contains($line, ME));
-    $message = \preg_replace('/, called in ' . \preg_quote(ME, '/') . '.*/', '', $e->getMessage());
+    $me = \preg_quote(ME, '/');
+    $message = \preg_replace(["/, called in $me.*/", "/ in $me on line \\d+/"], '', $e->getMessage());
     return errorText(\get_class($e), $message, \get_class($e) . ": $message\n    " .
         \implode("\n    ", $lines) . "\n");
 }
@@ -401,7 +411,7 @@ class Session
         }
     }
 
-    private function listen(): void
+    public function listen(): void
     {
         if (!\function_exists('pcntl_async_signals')) {
             return; // then SIGINT ends the process
@@ -414,15 +424,14 @@ class Session
         });
     }
 
+    public function fail(\Throwable $e): void
+    {
+        $this->answer('F', thrownText($e));
+        exit(1);
+    }
+
     public function serve(): void
     {
-        $this->listen();
-        try {
-            load($this->event);
-        } catch (\Throwable $e) {
-            $this->answer('F', thrownText($e));
-            exit(1);
-        }
         $this->answer('Y');
         for (;;) {
             $head = $this->read(HEAD);
@@ -503,10 +512,19 @@ try {
     $sandboxCallEvent = decode($sandboxCallFrames['V']);
     extend($sandboxCallEvent['code']);
     if ($sandboxCallEvent['mode'] === 'session') {
-        (new Session($sandboxCallEvent))->serve();
+        (new Session($sandboxCallEvent))->listen();
+    } else {
+        [$sandboxCallArgs, $sandboxCallNames, $sandboxCallHoles] = arguments($sandboxCallEvent);
     }
-    [$sandboxCallArgs, $sandboxCallNames, $sandboxCallHoles] = arguments($sandboxCallEvent);
-    load($sandboxCallEvent);
+    $sandboxCallFile = place($sandboxCallEvent);
+    try {
+        require $sandboxCallFile;
+    } finally {
+        letGo($sandboxCallEvent, $sandboxCallFile);
+    }
+    if (Session::$it !== null) {
+        Session::$it->serve();
+    }
     $sandboxCallFunction = find($sandboxCallEvent['function']);
     [$sandboxCallArgs, $sandboxCallNames] = bind(new \ReflectionFunction($sandboxCallFunction),
         $sandboxCallArgs, $sandboxCallNames, $sandboxCallHoles);
@@ -514,6 +532,9 @@ try {
         $sandboxCallEvent['resultMax']));
     $sandboxCallDone = true;
 } catch (\Throwable $sandboxCallError) {
+    if (Session::$it !== null) {
+        Session::$it->fail($sandboxCallError);
+    }
     $sandboxCallDone = true;
     send('E', thrownText($sandboxCallError));
     exit(1);

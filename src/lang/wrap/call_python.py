@@ -52,6 +52,15 @@ def decode(text):
         sys.set_int_max_str_digits(limit)
 
 
+def slots(kind):
+    """The public ones, those of the first class first."""
+    names = []
+    for base in reversed(kind.__mro__):
+        own = base.__dict__.get("__slots__", ())
+        names += [own] if isinstance(own, str) else own
+    return [k for k in names if not k.startswith("_")]
+
+
 def convert(value):
     """What JSON has no word for becomes what comes closest, or an error."""
     kind = type(value)
@@ -73,9 +82,9 @@ def convert(value):
             return list(value)
         if hasattr(value, "__dict__") and kind is not Module:
             return {k: v for k, v in vars(value).items() if not k.startswith("_")}
-        if hasattr(kind, "__slots__"):
-            return {k: getattr(value, k) for k in kind.__slots__
-                    if not k.startswith("_") and hasattr(value, k)}
+        names = slots(kind)
+        if names:
+            return {k: getattr(value, k) for k in names if hasattr(value, k)}
     raise TypeError(f"Object of type {kind.__name__} is not JSON serializable")
 
 
@@ -266,8 +275,8 @@ def user_frames(trace):
     first = last = None
     while trace is not None:
         names = trace.tb_frame.f_globals
-        ours = names is globals() or (
-            first is None and str(names.get("__name__")).startswith(("asyncio.", "importlib.")))
+        ours = names is globals() or (first is None and
+                                      f"{names.get('__name__')}.".startswith(("asyncio.", "importlib.", "ast.")))
         following, trace.tb_next = trace.tb_next, None
         if not ours:
             if first is None:

@@ -262,7 +262,15 @@ module SandboxCall
     receiver = Object.const_get(owner) unless dot.empty?
     receiver.method(last)
   rescue NameError
-    raise NoMethodError, "Function '#{name}' not found"
+    held(name) || raise(NoMethodError, "Function '#{name}' not found")
+  end
+
+  # A lambda that the program keeps under the name.
+  def held(name)
+    value = name.match?(/\A[[:upper:]]/) ? Object.const_get(name) : TOPLEVEL_BINDING.local_variable_get(name)
+    value if value.is_a?(Proc)
+  rescue NameError
+    nil
   end
 
   # ---- values ----
@@ -281,10 +289,16 @@ module SandboxCall
   end
 
   def converted(value, above)
+    return plain(JSON.parse(value.to_json, max_nesting: false), above + 1) if own_json?(value)
     return plain(value.to_h, above + 1) if value.is_a?(Struct)
     return plain(value.to_a, above + 1) if value.is_a?(Enumerable)
     return plain(value.to_h, above + 1) if value.respond_to?(:to_h)
     value.to_s
+  end
+
+  # Not what the library gives to every object: that is its to_s.
+  def own_json?(value)
+    value.respond_to?(:to_json) && !value.method(:to_json).owner.to_s.start_with?('JSON::')
   end
 
   def text(value)
