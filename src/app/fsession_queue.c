@@ -218,7 +218,7 @@ static void parse_done(struct work *w)
 
 int fsession_call(struct fsession *s, const struct turn_order *o, struct turn **ret, struct err *e)
 {
-    struct turn *t;
+    struct turn *t = NULL;
 
     if (queue_add(s, TURN_CALL, o, &t, e) < 0)
         return -1;

@@ -40,7 +40,7 @@ int launched_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *
         return -1;
     b->taken = true;
     if (b->started)
-        usage_mark(&n->slots[b->slot % SLOTS_KNOWN], &b->base);
+        usage_mark_cpu(&n->slots[b->slot % SLOTS_KNOWN], &b->base);
     *ret = b->sandbox;
     return 0;
 }

@@ -59,6 +59,11 @@ void usage_mark(const struct usage_files *u, struct usage_base *ret)
     ret->pids = number(u, FILE_PIDS, "max ");
 }
 
+void usage_mark_cpu(const struct usage_files *u, struct usage_base *ret)
+{
+    ret->cpu_us = cpu_us(u);
+}
+
 static int64_t since(int64_t now, int64_t before)
 {
     return now < 0 || before < 0 ? -1 : now - before;

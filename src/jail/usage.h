@@ -23,4 +23,6 @@ void usage_files_set(struct usage_files *u, int fds[LAUNCH_FDS_STARTED], bool v2
 void usage_files_close(struct usage_files *u);
 
 void usage_mark(const struct usage_files *u, struct usage_base *ret);
+/* Once more when a prepared sandbox is taken: it has used its processor, but met no limit. */
+void usage_mark_cpu(const struct usage_files *u, struct usage_base *ret);
 void usage_since(const struct usage_files *u, const struct usage_base *base, struct usage *ret);
