@@ -31,7 +31,7 @@ def files_host():
 
 @pytest.fixture(scope="module")
 def daemon(make_daemon_module, files_host):
-    return make_daemon_module(DEPENDENCY_HOSTS=files_host.host)
+    return make_daemon_module(DEPENDENCY_HOSTS=files_host.host, NODE_ZYGOTE="false")
 
 
 @pytest.fixture

@@ -318,7 +318,8 @@ def test_requests_without_reading_do_not_fill_the_memory(daemon):
 @pytest.fixture(scope="module")
 def hasty(make_daemon_module):
     """A daemon with short deadlines."""
-    return make_daemon_module(HEADER_DEADLINE_MS=300, IDLE_MS=300, BODY_WINDOW_MS=300, BODY_MIN_BYTES=64)
+    return make_daemon_module(HEADER_DEADLINE_MS=300, IDLE_MS=300, BODY_WINDOW_MS=300, BODY_MIN_BYTES=64,
+                              NODE_ZYGOTE="false")
 
 
 def test_a_head_that_never_ends_is_cut_off(hasty):

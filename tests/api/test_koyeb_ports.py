@@ -58,7 +58,7 @@ class Ports(Sandbox):
 
 @pytest.fixture(scope="module")
 def ports(make_daemon_module):
-    return Ports(make_daemon_module())
+    return Ports(make_daemon_module(NODE_ZYGOTE="false"))
 
 
 @pytest.fixture

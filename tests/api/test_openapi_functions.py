@@ -13,13 +13,8 @@ ANSWERS = {("post", "/v1/functions/call"): "FunctionResult", ("post", "/v1/sessi
 
 
 @pytest.fixture(scope="module")
-def document(daemon_module):
-    return daemon_module.request("GET", "/openapi.json").json()
-
-
-@pytest.fixture(scope="module")
-def daemon_module(make_daemon_module):
-    return make_daemon_module()
+def document(daemon):
+    return daemon.request("GET", "/openapi.json").json()
 
 
 def schema(document, name):
@@ -54,15 +49,15 @@ def test_every_reference_leads_somewhere(document):
     walk(document)
 
 
-def test_what_is_required_is_required(document, daemon_module):
+def test_what_is_required_is_required(document, daemon):
     whole = {"language": "python", "code": "def f():\n    return 1", "functionName": "f"}
     for name, path in (("FunctionCall", "/v1/functions/call"), ("SessionCreate", "/v1/sessions")):
         for missing in schema(document, name)["required"]:
             body = {k: v for k, v in whole.items() if k != missing}
-            assert daemon_module.request("POST", path, json=body).status == 400, (name, missing)
+            assert daemon.request("POST", path, json=body).status == 400, (name, missing)
 
 
-def test_fields_of_the_wrong_type_are_refused(document, daemon_module):
+def test_fields_of_the_wrong_type_are_refused(document, daemon):
     """So every documented field is one that is read."""
     whole = {"language": "python", "code": "def f():\n    return 1", "functionName": "f"}
     wrong = {"string": 7, "number": "x", "integer": "x", "object": 7, "boolean": 7}
@@ -75,20 +70,20 @@ def test_fields_of_the_wrong_type_are_refused(document, daemon_module):
             if "properties" in node and depth == 0:
                 for inner, value in tries([k for k, v in document["components"]["schemas"].items() if v == node][0], 1):
                     yield field, {inner: value}
-    s = Session(daemon_module, "python", whole["code"])
+    s = Session(daemon, "python", whole["code"])
     for name, path in (("FunctionCall", "/v1/functions/call"), ("SessionCreate", "/v1/sessions"),
                        ("SessionCall", f"/v1/sessions/{s.id}/call"), ("SessionReset", f"/v1/sessions/{s.id}/reset")):
         for field, value in tries(name):
-            got = daemon_module.request("POST", path, json={**whole, field: value})
+            got = daemon.request("POST", path, json={**whole, field: value})
             assert got.status == 400, (name, field, value, got)
     s.delete()
 
 
-def test_answers_have_no_other_members(document, daemon_module):
+def test_answers_have_no_other_members(document, daemon):
     known = set(schema(document, "FunctionResult")["properties"])
     body = {"language": "python", "code": "def f(x):\n    open('a', 'w').close()\n    return x", "functionName": "f"}
-    call = daemon_module.request("POST", "/v1/functions/call", json={**body, "args": [1]}).json()
-    s = Session(daemon_module, "python", body["code"])
+    call = daemon.request("POST", "/v1/functions/call", json={**body, "args": [1]}).json()
+    s = Session(daemon, "python", body["code"])
     turn, failed = s.call("f", 1), s.call("f")
     for answer in (call, s.made, turn, failed, s.reset("soft")):
         assert set(answer) <= known | {"denied"}, set(answer) - known

@@ -9,7 +9,8 @@ from test_rootless import NOBODY, programs  # noqa: F401 (a fixture)
 
 @pytest.fixture(scope="module")
 def box(make_daemon_module, programs):  # noqa: F811
-    return Sandbox(make_daemon_module(binary=programs / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="basic"))
+    return Sandbox(make_daemon_module(binary=programs / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="basic",
+                                      NODE_ZYGOTE="false"))
 
 
 def test_commands_and_files(box):
