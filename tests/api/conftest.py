@@ -10,13 +10,14 @@ import tempfile
 import pytest
 
 import harness
+import heavy
 import jail_differences
 
 # Files that take long, and in how many parts they run side by side; these begin first, in this order.
 # A part is a stretch of neighbours, which share what the file's fixtures hold; the rest run by file.
 PARTS = {
-    "test_leaks.py": 6, "test_faults.py": 10, "test_dependencies.py": 8, "test_control_plane.py": 6,
-    "test_node_zygote.py": 4, "test_functions_call.py": 3, "test_sessions.py": 3,
+    "test_leaks.py": 6, "test_faults.py": 10, "test_dependencies.py": 6, "test_control_plane.py": 6,
+    "test_node_zygote.py": 2, "test_functions_call.py": 3, "test_sessions.py": 3,
     "test_koyeb_processes.py": 3, "test_limits.py": 3, "test_koyeb_streaming.py": 2, "test_koyeb_files.py": 2,
     "test_attacks.py": 2, "test_templates.py": 3, "test_koyeb_ports.py": 2, "test_sandboxes.py": 2,
 }
@@ -68,7 +69,10 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Under another jail (SBX_ISOLATION) everything runs but what it is known not to give."""
+    """Under another jail (SBX_ISOLATION) everything runs but what it is known not to give.
+
+    What is heavy says so in the report, too: tools/run-suite may remember it.
+    """
     first = list(PARTS)
 
     def turn(item):
@@ -80,6 +84,10 @@ def pytest_collection_modifyitems(items):
         reason = jail_differences.reason(harness.JAIL, item.nodeid)
         if reason:
             item.add_marker(pytest.mark.skip(reason=reason))
+        reason = heavy.reason(item.nodeid)
+        if reason:
+            item.add_marker("heavy")
+            item.user_properties.append(("heavy", reason))
 
 
 @pytest.hookimpl(hookwrapper=True)
