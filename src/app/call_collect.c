@@ -8,7 +8,7 @@ static void settle(struct call *c)
     if (!c->run_ended || c->collect.reading)
         return;
     if (c->result.scanned)
-        collect_complete(&c->collect);
+        collect_complete(&c->collect, c->result.files_left_out);
     call_finish(c, true);
 }
 

@@ -234,8 +234,9 @@ void collect_file(struct collect *k, struct run_file *f)
     buf_done(&path);
 }
 
-void collect_complete(struct collect *k)
+void collect_complete(struct collect *k, int64_t left_out)
 {
+    k->changes.incomplete = left_out > 0;
     changes_complete(&k->changes);
     if (call_tree_judge(k->tree, &k->changes, k->workdir) > 0)
         k->thrown = k->tree->mount.denied == PERM_THROW;

@@ -53,8 +53,9 @@ struct collect_order {
 must_check int collect_begin(struct collect *k, const struct collect_order *o);
 /* A file is there now. A large one is read beside the loop, and no more come meanwhile. */
 void collect_file(struct collect *k, struct run_file *f);
-/* All have come and none is being read: what is missing was deleted; the rules are asked. */
-void collect_complete(struct collect *k);
+/* All have come and none is being read: what is missing was deleted, unless some were left out,
+ * which may be those; the rules are asked. */
+void collect_complete(struct collect *k, int64_t left_out);
 /* onPermissionDenied "throw": what was refused inside, or found among the changes, is the error.
  * `error`: what the program said, where the outcome is framed. May run on a worker. */
 void collect_judge(struct collect *k, const struct buf *error, struct call_outcome *o);

@@ -170,6 +170,7 @@ struct fsession {
     struct known known;       /* its files when they were last looked at */
     struct collect collect;   /* while they are looked at */
     bool looking;             /* files are still coming */
+    int64_t left_out;         /* of those that came last: how many were not shown */
     struct sync *sync;        /* owned: changes being written back; else NULL */
     struct buf dirs;          /* owned: as in a plan */
     struct buf inspected;     /* owned: JSON of the inspector; empty: nothing is known */

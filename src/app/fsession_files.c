@@ -288,7 +288,7 @@ static void settle(struct fsession *s)
     if (s->state != FSESSION_COLLECTING)
         return; /* it is being stopped; its end goes on */
     (void)event_del(s->timer);
-    collect_complete(&s->collect);
+    collect_complete(&s->collect, s->left_out);
     take_changes(s, t);
     if (!t || !t->scanned || !sync_begin(s, t))
         fsession_answered(s);
@@ -314,6 +314,7 @@ void fsession_on_scanned(void *user, int64_t left_out)
     if (!s->looking)
         return;
     s->looking = false;
+    s->left_out = left_out;
     if (s->current)
         s->current->left_out = left_out;
     settle(s);

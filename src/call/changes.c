@@ -112,10 +112,16 @@ static int by_name(const void *x, const void *y)
     return strcmp(a->path, b->path);
 }
 
+/* Nobody looks into /tmp: what is there is neither seen nor missed. */
+static bool is_missed(const struct changes *c, size_t i)
+{
+    return !c->seen[i] && !c->incomplete && strncmp(c->before[i].path, "/tmp/", 5) != 0;
+}
+
 void changes_complete(struct changes *c)
 {
     for (size_t i = 0; i < c->before_n; i++)
-        if (!c->seen[i] && changes_find(c, c->before[i].path) == (ssize_t)i)
+        if (is_missed(c, i) && changes_find(c, c->before[i].path) == (ssize_t)i)
             (void)changes_add(c, CHANGE_DELETED, c->before[i].path, (ssize_t)i);
     if (c->n > 1)
         qsort(c->v, c->n, sizeof *c->v, by_name);

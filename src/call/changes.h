@@ -56,6 +56,7 @@ struct changes {
     size_t n, cap;
     uint64_t content_left;
     int64_t left_out;
+    bool incomplete; /* not all files were shown: what was not seen is not missed */
 };
 
 must_check int changes_init(struct changes *c, const struct call_file *before, size_t n);

@@ -162,6 +162,15 @@ static int read_sync(struct mount *m, struct json_value sync, struct err *e)
     return read_answers(m, member(sync, "rules"), e);
 }
 
+/* What changes there is not found, so nothing could be written back: no reason to seem to. */
+static int check_sync(const struct mount *m, struct err *e)
+{
+    for (size_t i = 0; i < m->n && m->sync; i++)
+        if (strncmp(m->dir[i].inside, "/tmp", 4) == 0 && strchr("/", m->dir[i].inside[4]))
+            return wrong(e, "a directory below /tmp cannot be written back");
+    return 0;
+}
+
 static int read_rest(struct mount *m, struct json_value mount, struct err *e)
 {
     static const char *const denied[] = {"virtual", "throw", "ignore", NULL};
@@ -193,7 +202,8 @@ int mount_parse(struct mount *m, struct json_value mount, struct json_value perm
         return err_set(e, ERR_HOST, "out of memory");
     if (mount.p && (read_dirs(m, member(mount, "dirs"), e) < 0 ||
                     read_loading(m, member(mount, "loading"), e) < 0 ||
-                    read_sync(m, member(mount, "sync"), e) < 0 || read_rest(m, mount, e) < 0))
+                    read_sync(m, member(mount, "sync"), e) < 0 || check_sync(m, e) < 0 ||
+                    read_rest(m, mount, e) < 0))
         return -1;
     m->has_perms = m->n > 0 || own.p || permissions.p;
     if (own.p && own.type != JSON_OBJECT)

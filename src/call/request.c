@@ -181,6 +181,8 @@ static int get_file(struct call_request *r, struct json_value key, struct json_v
     if (call_path(r->workdir, name.p, name.n, &r->arena) < 0)
         return err_set(e, ERR_CALLER, "options.files: '%.200s' is not a path without '..'", name.p);
     f->path = r->arena.p + at;
+    if (strcmp(f->path, r->workdir) == 0 || strcmp(f->path, "/workspace") == 0)
+        return err_set(e, ERR_CALLER, "options.files: '%.200s' is a directory", name.p);
     if (file_content(r, v, &f->content) < 0)
         return err_set(e, ERR_CALLER,
                        "options.files: '%.200s' should be a text or {\"base64\": \"...\"}", name.p);

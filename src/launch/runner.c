@@ -147,6 +147,14 @@ static int write_file(char *path, const struct job_file *f)
     return r;
 }
 
+/* A run that ends before this has lost nothing: what is not there never came. */
+static int tell_placed(const struct job *j)
+{
+    static const char frame[] = "L00000000";
+
+    return j->head.flags & JOB_TELLS ? fd_write_all(RUNNER_FD, frame, sizeof frame - 1) : 0;
+}
+
 static int write_files(const char *room, struct job *j, size_t *at)
 {
     cleanup_free struct job_file *files = calloc((size_t)j->head.filec + 1, sizeof *files);
@@ -161,7 +169,7 @@ static int write_files(const char *room, struct job *j, size_t *at)
     }
     if (r == 0 && j->head.flags & JOB_FENCED)
         r = fence_raise(paths, files, j->head.filec);
-    return r;
+    return r == 0 ? tell_placed(j) : r;
 }
 
 /* One that is not there yet is made, if it may be. */

@@ -193,6 +193,7 @@ enum {
     JOB_CHANNEL = 1, /* leave descriptor 3 open in the program, frames follow */
     JOB_NAMED = 2,   /* argv[0] is the file to execute; what the program sees begins at argv[1] */
     JOB_FENCED = 4,  /* may write only where files have rights; modes of directories count */
+    JOB_TELLS = 8,   /* say when all files are in place, with a frame */
 };                   /* flags */
 
 struct job_head {

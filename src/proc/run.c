@@ -335,6 +335,10 @@ static void on_frame(void *user, char kind, const char *p, size_t n)
 {
     struct run *r = user;
 
+    if (kind == FRAME_PLACED) {
+        r->placed = true;
+        return;
+    }
     if (r->events.frame) {
         r->events.frame(r->events.user, kind, p, n);
         return;
@@ -503,7 +507,8 @@ static bool drain(struct run *r)
 
 static void enter_scanning(struct run *r)
 {
-    if (!r->scan || ctl_send(r, INIT_SCAN, r->scan_all) < 0) {
+    r->result->scanned &= r->placed;
+    if (!r->scan || !r->placed || ctl_send(r, INIT_SCAN, r->scan_all) < 0) {
         r->state = RUN_DONE;
         return;
     }
@@ -687,6 +692,7 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     r->result = result;
     r->limits = p->limits;
     r->scan_all = p->scan_all;
+    r->placed = !p->scan_all || p->files_n == 0;
     r->lazy = p->lazy != NULL;
     r->sandbox = SANDBOX_NONE;
     frame_reader_init(&r->frames, (p->limits.result_max > RUN_PROGRESS_MAX ? p->limits.result_max

@@ -39,6 +39,7 @@ struct run {
     bool scan_wanted;            /* there was something to look at */
     bool lazy;                   /* files were lent */
     bool scan_all;               /* of the plan */
+    bool placed;                 /* its files are known to have come: what lacks was removed */
     bool paused;
     bool frames_paused;
     bool looking; /* the workspace is scanned while the program lives */

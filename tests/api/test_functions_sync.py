@@ -221,3 +221,44 @@ def test_they_are_kept_for_a_while(make_daemon):
 
 def test_it_needs_the_secret(mounts):
     assert mounts.request("POST", "/v1/functions/sync", json={"callId": "x"}, headers={"Authorization": None}).status == 401
+
+
+# ---- what is not there was not always deleted ----
+
+
+def batch(daemon, path, code, inside="/data", **fields):
+    options = {"mount": {"dirs": {inside: path}, "permissions": WRITE, "sync": {"mode": "batch"}}}
+    options["files"] = fields.pop("files", {})
+    return call(daemon, PY, code, options=options, **fields)
+
+
+def test_a_call_that_ends_before_its_files_came_deletes_nothing(mounts):
+    path = host_dir(mounts, **{f"f{i}": "x" * 200 for i in range(2000)})
+    for timeout in (0.001, 0.01):
+        result = batch(mounts, path, "def f():\n    while True: pass", timeout=timeout)
+        assert result["status"] == "timeout"
+        assert not result.get("files", {}).get("deleted"), result["files"]
+    result = batch(mounts, path, "def f(): pass", files={"/data/f1/x": "in the way"})
+    assert result["error"]["type"] == "StartError" and "files" not in result and "sync" not in result
+    assert len(os.listdir(path)) == 2000 and os.path.getsize(path + "/f1999") == 200
+
+
+def test_a_directory_that_cannot_be_read_is_not_empty(mounts):
+    path = host_dir(mounts, a="x")
+    os.mkdir(path + "/d")
+    with open(path + "/d/kept", "w", encoding="utf-8") as f:
+        f.write("k")
+    os.chmod(path + "/d", 0o777)
+    result = batch(mounts, path, "import os\ndef f():\n    os.chmod('/data/d', 0)")
+    assert result["status"] == "success" and result["files"]["deleted"] == []
+    assert content(path) == {"a": "x", "d/kept": "k"}
+
+
+def test_nobody_looks_into_tmp(mounts):
+    path = host_dir(mounts, a="x")
+    refused = batch(mounts, path, "def f(): pass", inside="/tmp/m")["error"]
+    assert refused["type"] == "ValueError" and "below /tmp" in refused["message"]
+    result = call(mounts, PY, "def f():\n    return open('/tmp/t').read() + open('/tmp/m/a').read()",
+                  options={"files": {"/tmp/t": "t"}, "mount": {"dirs": {"/tmp/m": path}, "permissions": WRITE}})
+    assert result["result"] == "tx" and result["files"]["deleted"] == []
+    assert sync(mounts, result["meta"]["callId"]).status in (200, 404) and content(path) == {"a": "x"}
