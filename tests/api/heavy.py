@@ -47,6 +47,13 @@ HEAVY = {
     "test_koyeb_processes.py": {
         "test_fifty_thousand_lines_reach_five_readers": LARGE,
         "test_two_thousand_idle_readers_are_cheap": OFTEN,
+        "test_lines_dropped_for_want_of_room_are_counted": LARGE,
+        "test_a_flood_of_output_without_readers_is_bounded": LARGE,
+        "test_a_slow_reader_is_waited_for_up_to_the_budget_and_slows_nobody": LARGE,
+    },
+    "test_koyeb_streaming.py": {
+        "test_fifty_thousand_lines": LARGE,
+        "test_a_slow_client_slows_the_command_and_loses_nothing": LARGE,
     },
     "test_koyeb_files.py": {
         "test_a_hundred_megabytes": LARGE,
@@ -55,6 +62,8 @@ HEAVY = {
     "test_archive.py": {
         "test_packing_what_changes_meanwhile": RACE,
         "test_unpacking_into_what_changes_meanwhile": RACE,
+        "test_a_slow_client_holds_the_packer_back": LARGE,
+        "test_large_directories_are_streamed_both_ways": LARGE,
     },
     "test_attacks.py": {
         "test_everything_holds[ordinary work]": FOREIGN,
@@ -68,8 +77,12 @@ HEAVY = {
     "test_functions_large.py": {
         "test_64_mib": LARGE,
     },
+    "test_functions_lazy.py": {
+        "test_thousands_of_files": OFTEN,
+    },
     "test_wasm.py": {
         "test_vector[cpp-abort]": COMPILER,
+        "test_what_cpp_throws_is_its_error": COMPILER,
         "test_paths_and_memory_of_the_c_library[cpp]": COMPILER,
         "test_memory_ends": COMPILER,
         "test_threads_are_for_programs_that_go_on": COMPILER,
