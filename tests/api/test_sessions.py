@@ -663,6 +663,14 @@ def test_resets(session, language):
     assert s.value("files") == []
 
 
+def test_a_soft_reset_loads_what_lies_beside_the_code_anew(session):
+    code = "import lib\ndef f():\n    lib.n += 1\n    return [lib.n, __file__]"
+    s = session(PY, code, options={"files": {"lib.py": "n = 0"}})
+    assert [s.value("f") for _ in range(2)] == [[1, "/workspace/user_code.py"], [2, "/workspace/user_code.py"]]
+    assert s.reset("soft")["session"]["reset"] == "soft"
+    assert s.value("f")[0] == 1
+
+
 def test_a_reset_takes_its_turn(session):
     s = session(PY)
     slow = s.send("spin", timeout=0.3)

@@ -340,6 +340,7 @@ class Session:
 
     def __init__(self, event):
         self.event, self.token, self.pid = event, event["token"].encode(), os.getpid()
+        self.file = os.path.abspath(event["file"])  # now: the program may go elsewhere
         self.module = self.loop = None
         self.data = bytearray()
         self.busy = self.guarded = self.pending = False
@@ -438,7 +439,7 @@ class Session:
 
     def load(self):
         try:
-            self.module = load(self.event["code"].removeprefix("\ufeff"), self.event["file"], False)
+            self.module = load(self.event["code"].removeprefix("\ufeff"), self.file, False)
         except SystemExit as e:
             self.farewell(exit_error(e), exit_code(e))
         except BaseException as e:
@@ -448,7 +449,7 @@ class Session:
     def reload(self):
         """As if nothing of the program had ever run; what it did elsewhere stays."""
         import importlib
-        folder = os.path.dirname(self.event["file"])
+        folder = os.path.dirname(self.file)
         for name, module in list(sys.modules.items()):
             if os.path.dirname(getattr(module, "__file__", None) or "/") == folder:
                 del sys.modules[name]

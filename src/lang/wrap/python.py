@@ -168,9 +168,12 @@ def encode(value):
     limit = digits_get()
     digits_set(0)
     try:
+        text = None
         try:
             text = encode_text(value, encode_basestring)
         except ValueError:
+            pass  # what comes of it is told without this one
+        if text is None:
             value = finite(value, set())
             text = encode_text(value, encode_basestring)
         check_depth(value, text)
