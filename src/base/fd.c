@@ -3,19 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
+#include <unistd.h>
 
-/* Systems without the atomic flags mark descriptors right after birth instead. */
-#ifndef MSG_CMSG_CLOEXEC
-#define MSG_CMSG_CLOEXEC 0
-#endif
-#ifndef MSG_NOSIGNAL
-#define MSG_NOSIGNAL 0
-#endif
 #ifndef O_PATH
 #define O_PATH 0
 #endif
@@ -27,106 +18,6 @@ void fd_close_all(int *fds, size_t n)
             (void)close(fds[i]);
         fds[i] = -1;
     }
-}
-
-/* ---- messages ---- */
-
-union control {
-    struct cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int) * FD_PASS_MAX)];
-};
-
-int fd_send(int sock, const void *msg, size_t n, const int *fds, size_t fds_n)
-{
-    union control control = {0};
-    struct iovec iov = {.iov_base = (void *)(uintptr_t)msg, .iov_len = n};
-    struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
-    ssize_t sent;
-
-    if (n == 0 || fds_n > FD_PASS_MAX)
-        return -EINVAL;
-    if (fds_n > 0) {
-        struct cmsghdr *c = &control.align;
-
-        h.msg_control = control.bytes;
-        h.msg_controllen = CMSG_SPACE(sizeof(int) * fds_n);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int) * fds_n);
-        memcpy(CMSG_DATA(c), fds, sizeof(int) * fds_n);
-    }
-    do
-        sent = sendmsg(sock, &h, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
-    if (sent < 0)
-        return -errno;
-    return (size_t)sent == n ? 0 : -EPROTO; /* a stream took a part: the caller's mistake */
-}
-
-/* Takes every descriptor out of the control data, also those nobody asked for: what is not taken
- * here would stay open for ever. */
-static size_t collect(struct msghdr *h, int got[FD_PASS_MAX])
-{
-    size_t n = 0;
-
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
-        size_t bytes = c->cmsg_len - CMSG_LEN(0);
-
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t at = 0; at + sizeof(int) <= bytes && n < FD_PASS_MAX; at += sizeof(int)) {
-            memcpy(&got[n], CMSG_DATA(c) + at, sizeof(int));
-            if (!MSG_CMSG_CLOEXEC)
-                (void)fcntl(got[n], F_SETFD, FD_CLOEXEC);
-            n++;
-        }
-    }
-    return n;
-}
-
-ssize_t fd_recv(int sock, void *msg, size_t max, int *fds, size_t *inout_fds_n)
-{
-    union control control;
-    struct iovec iov = {.iov_base = msg, .iov_len = max};
-    struct msghdr h = {.msg_iov = &iov,
-                       .msg_iovlen = 1,
-                       .msg_control = control.bytes,
-                       .msg_controllen = sizeof control.bytes};
-    int got[FD_PASS_MAX];
-    size_t room = inout_fds_n ? *inout_fds_n : 0;
-    size_t got_n;
-    ssize_t n;
-
-    if (inout_fds_n)
-        *inout_fds_n = 0;
-    do
-        n = recvmsg(sock, &h, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return -errno;
-    got_n = collect(&h, got);
-    if ((h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || got_n > room || (n == 0 && got_n > 0)) {
-        fd_close_all(got, got_n);
-        return -EPROTO;
-    }
-    if (got_n > 0) {
-        memcpy(fds, got, sizeof(int) * got_n);
-        *inout_fds_n = got_n;
-    }
-    return n;
-}
-
-int fd_recv_exact(int sock, void *msg, size_t n, int *fds, size_t fds_n)
-{
-    size_t got_n = fds_n;
-    ssize_t got = fd_recv(sock, msg, n, fds, &got_n);
-
-    if (got <= 0)
-        return (int)got;
-    if ((size_t)got == n && got_n == fds_n)
-        return 1;
-    fd_close_all(fds, got_n);
-    return -EPROTO;
 }
 
 /* ---- birth and flags ---- */

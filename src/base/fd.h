@@ -15,10 +15,12 @@
 
 enum { FD_PASS_MAX = 32 }; /* descriptors in one message */
 
+/* A pair that messages go through, each whole or not at all, and whose end is seen. */
+must_check int fd_message_pair(int ret[2]);
+
 /*
- * One message with descriptors. The descriptors stay the caller's. An empty message is -EINVAL: on
- * SEQPACKET its reader could not tell it from the end. Full socket: -EAGAIN if non-blocking. Never
- * SIGPIPE. On SEQPACKET and DGRAM a message goes as a whole or not at all.
+ * One message with descriptors. The descriptors stay the caller's. An empty message is -EINVAL: its
+ * reader could not tell it from the end. Full socket: -EAGAIN if non-blocking. Never SIGPIPE.
  */
 must_check int fd_send(int sock, const void *msg, size_t n, const int *fds, size_t fds_n);
 

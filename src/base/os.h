@@ -22,13 +22,6 @@
 #define MSG_NOSIGNAL 0 /* SIGPIPE is ignored in everything that sends */
 #endif
 
-/* A kind of AF_UNIX pair that keeps messages whole. */
-#ifdef __APPLE__
-#define OS_PACKETS SOCK_DGRAM
-#else
-#define OS_PACKETS SOCK_SEQPACKET
-#endif
-
 /* Close-on-exec and non-blocking from birth, as far as there is such a thing. -1: errno. */
 must_check int os_accept(int listener);
 must_check int os_socket(int family, int type, int protocol);

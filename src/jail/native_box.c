@@ -70,7 +70,7 @@ static int make_ends(struct sandbox *s, int theirs[LAUNCH_FDS_PREPARE])
     for (size_t i = 0; i < LAUNCH_FDS_PREPARE && r == 0; i++) {
         int pair[2];
 
-        r = i == 0   ? fd_socketpair(OS_PACKETS, pair)
+        r = i == 0   ? fd_message_pair(pair)
             : i == 1 ? fd_socketpair(SOCK_STREAM, pair)
                      : fd_pipe(pair);
         if (r < 0)

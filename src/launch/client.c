@@ -99,7 +99,7 @@ int launch_start(const struct launch_conf *c, int *ret_sock, pid_t *ret_pid,
         return err_set(e, ERR_HOST, "path of sandbox-launcher is too long");
     if (access(path, X_OK) < 0)
         return err_sys(e, -errno, "%s", path);
-    r = fd_socketpair(OS_PACKETS, sp);
+    r = fd_message_pair(sp);
     if (r < 0)
         return err_sys(e, r, "launcher socket");
     here = sp[0], there = sp[1];

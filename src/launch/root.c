@@ -446,7 +446,7 @@ int root_template(bool rootless, int programs, int *ret_mntns, struct err *e)
     size_t n = 1;
     int sp[2], r;
 
-    r = fd_socketpair(SOCK_SEQPACKET, sp);
+    r = fd_message_pair(sp);
     if (r < 0)
         return err_sys(e, r, "template socket");
     here = sp[0], there = sp[1];

@@ -90,7 +90,7 @@ static int start_keeper(struct slots *all, struct slot *s, struct err *e)
     int sp[2], r;
     pid_t pid;
 
-    r = fd_socketpair(SOCK_SEQPACKET, sp);
+    r = fd_message_pair(sp);
     if (r < 0)
         return err_sys(e, r, "keeper socket");
     here = sp[0], there = sp[1];

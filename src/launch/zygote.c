@@ -168,7 +168,7 @@ static int boot(const struct zygotes *z, enum plan_template t, int *ret_sock, st
 
     if (z->of[t].program < 0)
         return err_set(e, ERR_HOST, "%s is not installed", programs[t].name);
-    r = fd_socketpair(SOCK_SEQPACKET, sp);
+    r = fd_message_pair(sp);
     if (r < 0)
         return err_sys(e, r, "zygote socket");
     here = sp[0], there = sp[1];

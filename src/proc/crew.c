@@ -180,7 +180,7 @@ static int hire(struct crew *c, struct worker **ret, struct err *e)
 
     if (c->n >= WORKERS_MAX)
         return err_set(e, ERR_BUSY, "%d things are under way in this sandbox", WORKERS_MAX);
-    r = fd_socketpair(OS_PACKETS, sp);
+    r = fd_message_pair(sp);
     if (r < 0)
         return err_sys(e, r, "socket of a worker");
     here = sp[0], there = sp[1];

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages of fd.h on SOCK_SEQPACKET: the kernel keeps them whole. */
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "base/message_inner.h"
+
+int fd_message_pair(int ret[2])
+{
+    return fd_socketpair(SOCK_SEQPACKET, ret);
+}
+
+int fd_send(int sock, const void *msg, size_t n, const int *fds, size_t fds_n)
+{
+    union message_control control = {0};
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)msg, .iov_len = n};
+    struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t sent;
+
+    if (n == 0 || fds_n > FD_PASS_MAX)
+        return -EINVAL;
+    message_attach(&h, &control, fds, fds_n);
+    do
+        sent = sendmsg(sock, &h, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent < 0)
+        return -errno;
+    return (size_t)sent == n ? 0 : -EPROTO; /* a stream took a part: the caller's mistake */
+}
+
+ssize_t fd_recv(int sock, void *msg, size_t max, int *fds, size_t *inout_fds_n)
+{
+    union message_control control;
+    struct iovec iov = {.iov_base = msg, .iov_len = max};
+    struct msghdr h = {.msg_iov = &iov,
+                       .msg_iovlen = 1,
+                       .msg_control = control.bytes,
+                       .msg_controllen = sizeof control.bytes};
+    int got[FD_PASS_MAX];
+    size_t room = inout_fds_n ? *inout_fds_n : 0;
+    size_t got_n;
+    ssize_t n;
+
+    if (inout_fds_n)
+        *inout_fds_n = 0;
+    do
+        n = recvmsg(sock, &h, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    got_n = message_collect(&h, got);
+    if ((h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || got_n > room || (n == 0 && got_n > 0)) {
+        fd_close_all(got, got_n);
+        return -EPROTO;
+    }
+    if (got_n > 0) {
+        memcpy(fds, got, sizeof(int) * got_n);
+        *inout_fds_n = got_n;
+    }
+    return n;
+}
