@@ -7,11 +7,19 @@
  */
 #pragma once
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+
+/* For a directory that is only to be passed through, or looked at. */
+#ifdef O_PATH
+#define FD_LOOK O_PATH
+#else
+#define FD_LOOK O_RDONLY
+#endif
 
 enum { FD_PASS_MAX = 32 }; /* descriptors in one message */
 
@@ -40,10 +48,12 @@ must_check int fd_recv_exact(int sock, void *msg, size_t n, int *fds, size_t fds
 /* Close-on-exec from birth. type: SOCK_STREAM, SOCK_SEQPACKET, ... */
 must_check int fd_socketpair(int type, int ret[2]);
 must_check int fd_pipe(int ret[2]);
-must_check int fd_dup(int fd);     /* close-on-exec, 3 or higher */
-must_check int fd_inherit(int fd); /* clears close-on-exec: for a child about to exec */
+must_check int fd_dup(int fd);              /* close-on-exec, 3 or higher */
+must_check int fd_inherit(int fd);          /* clears close-on-exec: for a child about to exec */
+must_check int fd_move(int fd, int number); /* a copy there, close-on-exec; not fd itself */
 must_check int fd_nonblock(int fd, bool on);
-void fd_close_all(int *fds, size_t n); /* closes what is >= 0, leaves -1 */
+must_check int fd_close_from(int first); /* that one and all above it */
+void fd_close_all(int *fds, size_t n);   /* closes what is >= 0, leaves -1 */
 
 /* For blocking descriptors (a non-blocking one may answer -EAGAIN half-way). EINTR is retried. */
 must_check int fd_write_all(int fd, const void *p, size_t n);
@@ -61,3 +71,6 @@ enum fd_links { FD_LINKS_INSIDE, FD_LINKS_NEVER };
 must_check int fd_open_beneath(int root, const char *path, int flags, mode_t mode,
                                enum fd_links links);
 must_check int fd_open_beneath_walk(int root, const char *path, int flags, mode_t mode);
+
+/* Renames in a directory, unless something of that name is there: -EEXIST. */
+must_check int fd_rename_new(int dir, const char *from, const char *to);

@@ -21,6 +21,24 @@ int fd_pipe(int ret[2])
     return pipe2(ret, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
+int fd_move(int fd, int number)
+{
+    return dup3(fd, number, O_CLOEXEC) < 0 ? -errno : 0;
+}
+
+/* musl, which sandbox-init is linked with, has no function for it. */
+int fd_close_from(int first)
+{
+    return syscall(SYS_close_range, (unsigned)first, ~0u, 0) < 0 ? -errno : 0;
+}
+
+int fd_rename_new(int dir, const char *from, const char *to)
+{
+    static const unsigned no_replace = 1; /* RENAME_NOREPLACE */
+
+    return syscall(SYS_renameat2, dir, from, dir, to, no_replace) < 0 ? -errno : 0;
+}
+
 int fd_open_beneath(int root, const char *path, int flags, mode_t mode, enum fd_links links)
 {
     /* openat2 refuses flags that mean nothing together with O_PATH. */

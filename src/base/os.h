@@ -32,8 +32,6 @@ must_check int os_wake_open(int *ret_read, int *ret_write);
 void os_wake(int write_fd);
 void os_wake_take(int read_fd);
 
-/* Closes this descriptor and all above it. -1: errno. */
-must_check int os_close_from(int first);
 /* More room in a pipe, if there can be more. */
 void os_pipe_grow(int fd, int size);
 /* As sendfile(2) of Linux; -1 with ENOSYS: read and send instead. */
@@ -51,6 +49,8 @@ void os_patience(int socket, int ms);
 /* When the content last changed. */
 struct timespec os_mtime(const struct stat *st);
 struct timespec os_ctime(const struct stat *st); /* or anything about it */
+/* What a file that is changed now gets for a time. */
+struct timespec os_file_clock(void);
 /* What was written to a file may go to its disk, without waiting for it. */
 void os_write_back(int fd);
 /* A file below a directory as it is, and whether we may read it, by looking alone: nothing is
@@ -67,6 +67,9 @@ void *os_memory(size_t n);
 void os_wipe(void *p, size_t n);
 /* The file we were started from. -1: errno. */
 must_check ssize_t os_program(char *out, size_t n);
+
+/* The path of a directory. For processes of one thread: it may change their own. -errno */
+must_check int os_where(int dir, char *out, size_t n);
 
 /* For good: another user and group, and no others. -1: errno. */
 must_check int os_become(uid_t uid, gid_t gid);

@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -62,11 +63,6 @@ void os_wake_take(int read_fd)
     (void)!read(read_fd, &count, sizeof count);
 }
 
-int os_close_from(int first)
-{
-    return close_range((unsigned)first, ~0u, 0);
-}
-
 void os_pipe_grow(int fd, int size)
 {
     (void)fcntl(fd, F_SETPIPE_SZ, size);
@@ -113,6 +109,15 @@ struct timespec os_ctime(const struct stat *st)
     return st->st_ctim;
 }
 
+/* As coarse as times of files are. */
+struct timespec os_file_clock(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return now;
+}
+
 void os_write_back(int fd)
 {
     (void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
@@ -149,6 +154,19 @@ void os_wipe(void *p, size_t n)
 ssize_t os_program(char *out, size_t n)
 {
     return readlink("/proc/self/exe", out, n);
+}
+
+int os_where(int dir, char *out, size_t n)
+{
+    char name[32];
+    ssize_t got;
+
+    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", dir);
+    got = readlink(name, out, n - 1);
+    if (got <= 0 || (size_t)got == n - 1)
+        return got < 0 ? -errno : -ENAMETOOLONG;
+    out[got] = '\0';
+    return 0;
 }
 
 int os_become(uid_t uid, gid_t gid)

@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 
-enum { MOVE_MAX = 16 * 1024, FILES_MAX = 65536 };
+enum { MOVE_MAX = 16 * 1024 };
 
 /* Descriptors are marked right after their birth. -1: errno, and it is closed. */
 static int born(int fd)
@@ -78,15 +78,6 @@ void os_wake_take(int read_fd)
 
     while (read(read_fd, many, sizeof many) == (ssize_t)sizeof many) {
     }
-}
-
-int os_close_from(int first)
-{
-    long most = sysconf(_SC_OPEN_MAX);
-
-    for (int fd = first; fd < (most > 0 && most < FILES_MAX ? (int)most : FILES_MAX); fd++)
-        (void)close(fd);
-    return 0;
 }
 
 void os_pipe_grow(int fd, int size)
@@ -151,6 +142,14 @@ struct timespec os_ctime(const struct stat *st)
 #endif
 }
 
+struct timespec os_file_clock(void)
+{
+    struct timespec now = {0};
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return now;
+}
+
 void os_write_back(int fd)
 {
     (void)fd; /* only a hint */
@@ -192,6 +191,19 @@ ssize_t os_program(char *out, size_t n)
 #endif
     errno = ENOENT;
     return -1;
+}
+
+/* By going there and back: no system call tells. */
+int os_where(int dir, char *out, size_t n)
+{
+    cleanup_close int back = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = 0;
+
+    if (back < 0 || fchdir(dir) < 0)
+        return -errno;
+    if (!getcwd(out, n))
+        r = -errno;
+    return fchdir(back) < 0 ? -errno : r;
 }
 
 int os_become(uid_t uid, gid_t gid)

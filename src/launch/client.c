@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/os.h"
 
 enum {
     HELLO_MS = 60000, /* one that dies is noticed at once; this is for one that hangs */
@@ -48,7 +47,7 @@ __attribute__((noreturn)) static void become_launcher(const struct launch_conf *
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)setsid(); /* a terminal's interrupt is the daemon's to handle */
-    if (there < 0 || dup2(there, LAUNCHER_FD) < 0 || os_close_from(LAUNCHER_FD + 1) < 0)
+    if (there < 0 || dup2(there, LAUNCHER_FD) < 0 || fd_close_from(LAUNCHER_FD + 1) < 0)
         _exit(126);
     (void)execve(path, argv, empty);
     _exit(127);

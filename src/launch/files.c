@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,11 +10,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/os.h"
 #include "launch/archive.h"
+#include "launch/entries.h"
+#include "launch/fs.h"
 #include "launch/remove.h"
 #include "launch/tree.h"
 #include "launch/watch.h"
@@ -46,21 +47,20 @@ static void fail(const struct request *r, enum worker_op op)
 
 static void fill_stat(struct init_msg *m, const struct stat *st)
 {
+    const struct timespec changed = os_mtime(st);
+
     m->size = st->st_size;
     m->mode = st->st_mode;
-    m->mtime_s = st->st_mtim.tv_sec;
-    m->mtime_ns = st->st_mtim.tv_nsec;
+    m->mtime_s = changed.tv_sec;
+    m->mtime_ns = changed.tv_nsec;
     m->cpu_us = (int64_t)st->st_ino; /* makes an ETag together with the times */
 }
 
 /* ---- reading ---- */
 
-/* Files of /proc look ordinary and are not: what is read depends on who reads. */
 static bool is_ordinary(int fd, const struct stat *st)
 {
-    struct statfs fs;
-
-    return S_ISREG(st->st_mode) && fstatfs(fd, &fs) == 0 && fs.f_type != PROC_SUPER_MAGIC;
+    return S_ISREG(st->st_mode) && !fs_is_proc(fd);
 }
 
 /* Everything that is no ordinary file is read here and goes as bytes. */
@@ -229,29 +229,43 @@ static void verb_mkdir(const struct request *r)
     worker_done(r->sock, -e, WORKER_OP_MKDIR, e ? failed : NULL);
 }
 
+/* Several names in each message. */
+static int send_names(const struct request *r, struct entries *all)
+{
+    struct init_msg m = {.verb = WORKER_NAMES};
+    char names[PART];
+    const char *name;
+    size_t n = 0;
+    int error;
+
+    while ((name = entries_next(all, &error))) {
+        size_t len = strlen(name) + 1;
+
+        if (n + len > sizeof names) {
+            worker_say(r->sock, &m, names, n, -1);
+            n = 0;
+        }
+        memcpy(names + n, name, len);
+        n += len;
+    }
+    if (n > 0)
+        worker_say(r->sock, &m, names, n, -1);
+    return error;
+}
+
 static void verb_list(const struct request *r)
 {
     cleanup_close int fd = open(r->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
-    struct init_msg m = {.verb = WORKER_NAMES};
-    char names[PART], raw[PART];
-    long got;
+    cleanup_with(entries_close) struct entries all = {.dir = NULL};
 
     if (fd < 0) {
         fail(r, WORKER_OP_OPEN);
         return;
     }
-    while ((got = remove_getdents(fd, raw, sizeof raw)) > 0) {
-        size_t n = 0;
-
-        for (long at = 0; at < got;) {
-            const char *name = remove_next_name(raw, &at);
-
-            if (name) /* shorter than its entry: the room is enough */
-                n += (size_t)snprintf(names + n, sizeof names - n, "%s", name) + 1;
-        }
-        worker_say(r->sock, &m, names, n, -1);
-    }
-    if (got < 0)
+    errno = -entries_open(&all, fd);
+    if (errno == 0)
+        errno = send_names(r, &all);
+    if (errno != 0)
         fail(r, WORKER_OP_READ);
     else
         worker_done(r->sock, 0, WORKER_OP_OPEN, NULL);
@@ -292,7 +306,7 @@ static void verb_remove_all(const struct request *r)
 
 static int connect_to(const struct sockaddr *a, socklen_t n)
 {
-    cleanup_close int fd = socket(a->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    cleanup_close int fd = os_socket(a->sa_family, SOCK_STREAM, 0);
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     socklen_t size = sizeof(int);
     int error = 0;
@@ -329,13 +343,6 @@ static void verb_connect(const struct request *r)
         worker_say(r->sock, &m, NULL, 0, fd);
 }
 
-static int64_t used_bytes(const char *path)
-{
-    struct statfs s;
-
-    return statfs(path, &s) < 0 ? 0 : (int64_t)(s.f_blocks - s.f_bfree) * (int64_t)s.f_bsize;
-}
-
 static void verb_usage(const struct request *r)
 {
     pid_t top = r->shared ? getppid() : 0;
@@ -343,7 +350,7 @@ static void verb_usage(const struct request *r)
         .verb = WORKER_DONE,
         .pid = (int32_t)tree_count(top),
         .size = (int64_t)watch_memory_used(top, UINT64_MAX),
-        .io_write = r->shared ? 0 : used_bytes("/workspace") + used_bytes("/home"),
+        .io_write = r->shared ? 0 : fs_used("/workspace") + fs_used("/home"),
     };
 
     worker_say(r->sock, &m, NULL, 0, -1);

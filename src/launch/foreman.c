@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "launch/ending.h"
 #include "launch/overlay.h"
+#include "launch/process.h"
 #include "launch/steps.h"
 #include "launch/tree.h"
 #include "launch/watch.h"
@@ -26,7 +26,8 @@ enum {
 struct state {
     const struct init *conf;
     int ctl, chld;
-    unsigned purges; /* 0: nobody is left to be killed */
+    struct watch watch; /* of memory */
+    unsigned purges;    /* 0: nobody is left to be killed */
     size_t n;
     pid_t pid[WORKERS_MAX];
     uint32_t token[WORKERS_MAX];
@@ -38,7 +39,7 @@ static void hire(struct state *s, uint32_t token, int fd)
     pid_t pid = s->n < WORKERS_MAX ? fork() : -1;
 
     if (pid == 0) {
-        (void)sched_setaffinity(0, sizeof *s->conf->cpus, s->conf->cpus);
+        process_spread(s->conf->cpus);
         worker_run(fd, s->conf->shared);
     }
     (void)close(fd); /* after a failure the daemon sees the end of the other one */
@@ -62,16 +63,16 @@ static void forget(struct state *s, pid_t pid)
             s->pid[i] = s->pid[--s->n];
             s->token[i] = s->token[s->n];
             s->purges = 1; /* it may have left a tree */
+            tree_lost(pid);
             return;
         }
 }
 
 static void reap(struct state *s)
 {
-    struct signalfd_siginfo si;
     pid_t pid;
 
-    (void)!read(s->chld, &si, sizeof si);
+    signals_take(s->chld);
     while ((pid = waitpid(-1, NULL, WNOHANG)) > 0 || (pid < 0 && errno == EINTR))
         forget(s, pid);
 }
@@ -95,6 +96,14 @@ static void purge(struct state *s)
         kill_all(s);
 }
 
+/* Where nobody else does it, whatever is left ends first. */
+__attribute__((noreturn)) static void leave(const struct state *s)
+{
+    if (s->conf->leash >= 0)
+        ending_wait(s->conf, s->chld, 0, NULL);
+    _exit(0);
+}
+
 static void command(struct state *s)
 {
     size_t n = 1;
@@ -103,7 +112,7 @@ static void command(struct state *s)
     ssize_t got = fd_recv(s->ctl, &m, sizeof m, &fd, &n);
 
     if (got != sizeof m)
-        _exit(0); /* the daemon let go: the kernel kills whatever is left */
+        leave(s); /* the daemon let go */
     if (m.verb == INIT_HIRE && n == 1)
         hire(s, m.token, take_fd(&fd));
     else if (m.verb == INIT_FIRE)
@@ -116,21 +125,24 @@ static void command(struct state *s)
 
 __attribute__((noreturn)) static void loop(struct state *s)
 {
-    struct pollfd p[2] = {
-        {.fd = s->ctl,  .events = POLLIN},
-        {.fd = s->chld, .events = POLLIN},
+    struct pollfd p[3] = {
+        {.fd = s->ctl,         .events = POLLIN},
+        {.fd = s->chld,        .events = POLLIN},
+        {.fd = s->conf->leash, .events = POLLIN},
     };
 
     for (;;) {
-        int wait = s->purges ? PURGE_MS : s->conf->memory_max && s->n > 0 ? WATCH_MS : -1;
+        int wait = s->purges ? PURGE_MS : s->conf->memory_max && s->n > 0 ? watch_ms : -1;
 
-        if (poll(p, 2, wait) < 0) {
+        if (poll(p, ARRAY_LEN(p), wait) < 0) {
             if (errno != EINTR)
                 _exit(1);
             continue; /* what p says is from the last time */
         }
-        if (s->conf->memory_max && watch_memory_used(s->conf->shared ? getpid() : 0,
-                                                     s->conf->memory_max) > s->conf->memory_max)
+        if (p[2].revents)
+            leave(s);
+        if (s->conf->memory_max &&
+            watch_exceeded(&s->watch, s->conf->shared ? getpid() : 0, s->conf->memory_max))
             kill_all(s);
         if (p[1].revents)
             reap(s);
@@ -141,19 +153,23 @@ __attribute__((noreturn)) static void loop(struct state *s)
     }
 }
 
+/* Asked as the sandbox's user. */
+static int writable(void)
+{
+    return (access("/usr", W_OK) == 0 ? OVERLAY_USR : 0) |
+           (access("/usr/local/bin", W_OK) == 0 ? OVERLAY_LOCAL : 0) |
+           (access("/etc", W_OK) == 0 ? OVERLAY_ETC : 0);
+}
+
 void foreman_run(const struct init *conf)
 {
     struct state s = {.conf = conf, .ctl = conf->ctl, .chld = -1};
-    struct init_msg ready = {.verb = INIT_READY, .arg = overlay_writable()};
-    sigset_t mask;
+    struct init_msg ready = {.verb = INIT_READY, .arg = writable()};
 
-    (void)prctl(PR_SET_NAME, "sandbox-init");
+    process_name("sandbox-init");
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* workers write files, and say if one is too large */
-    (void)sigemptyset(&mask);
-    (void)sigaddset(&mask, SIGCHLD);
-    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
-    s.chld = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    s.chld = signals_open(0);
     for (int fd = INIT_FD_JOB; fd < INIT_FD_END; fd++)
         (void)close(fd);
     if (s.chld < 0 || fd_send(s.ctl, &ready, sizeof ready, NULL, 0) < 0)

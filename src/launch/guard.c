@@ -36,6 +36,7 @@
 #include "launch/bwrap.h"
 #include "launch/launcher.h"
 #include "launch/plain.h"
+#include "launch/plain_kinds.h"
 #include "launch/room.h"
 #include "launch/sys.h"
 

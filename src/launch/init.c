@@ -9,22 +9,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/os.h"
 #include "core/plan.h"
+#include "launch/ending.h"
 #include "launch/foreman.h"
-#include "launch/musl.h"
+#include "launch/process.h"
 #include "launch/put.h"
 #include "launch/scan.h"
 #include "launch/steps.h"
-#include "launch/tree.h"
 #include "launch/watch.h"
 #include "launch/wire.h"
 
@@ -41,7 +40,8 @@ struct state {
     int ctl, signals;
     int workspace;         /* directory */
     int numbers;           /* /proc/loadavg, whose last word is the newest number given out */
-    int64_t oom;           /* times the memory watch had to kill */
+    struct watch watch;    /* of memory */
+    int64_t oom;           /* times it had to kill */
     bool ended;            /* EXITED was sent */
     struct timespec born;  /* lent files are older; zero: there are none */
     struct scan_dirs dirs; /* of them */
@@ -88,7 +88,7 @@ static int take_places(const int fds[INIT_FDS_SPAWN])
     for (size_t i = 0; i < INIT_FDS_SPAWN; i++)
         if (dup2(moved[i], target[i]) < 0)
             return -errno;
-    return close_range(4, ~0u, 0) < 0 ? -errno : 0;
+    return fd_close_from(4);
 }
 
 /* What cannot be told through the places it could not take is told through the first of each. */
@@ -101,26 +101,26 @@ __attribute__((noreturn)) static void fail_process(const int fds[INIT_FDS_SPAWN]
 
 /* In the new process. fds: job, in, out, err. */
 __attribute__((noreturn)) static void
-become_process(const struct init_host *host, const cpu_set_t *cpus, const int fds[INIT_FDS_SPAWN])
+become_process(const struct init_host *host, const struct cpus *cpus, const int fds[INIT_FDS_SPAWN])
 {
-    int r = setsid() < 0 ? -errno : 0;
+    int r = process_apart();
 
     if (r < 0)
         fail_process(fds, "session", r);
-    (void)sched_setaffinity(0, sizeof *cpus, cpus);
+    process_spread(cpus);
     reset_signals();
     r = take_places(fds);
     if (r < 0)
         fail_process(fds, "standard streams", r);
     /* Its own memory is the tenant's to inspect; only init's is not. */
-    (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    (void)!process_visible(true);
     host->run(host->user);
     _exit(127);
 }
 
 static const int first_fds[INIT_FDS_SPAWN] = {INIT_FD_JOB, INIT_FD_IN, INIT_FD_OUT, INIT_FD_ERR};
 
-void init_first(const struct init_host *host, const cpu_set_t *cpus, int gate)
+void init_first(const struct init_host *host, const struct cpus *cpus, int gate)
 {
     char open;
 
@@ -155,41 +155,6 @@ static void spawn(struct state *s, int fds[INIT_FDS_SPAWN])
 
 /* ---- ending ---- */
 
-enum { PASS_MS = 5 };
-
-/* Everything but us, then somebody may be taken in. kill(-1) cannot miss: a fork in progress fails
- * once a kill is pending. Where others live beside us only our own tree may be meant, and what
- * escapes a pass by forking is found by the next. */
-static pid_t kill_and_wait(const struct state *s, int *status)
-{
-    struct pollfd p = {.fd = s->signals, .events = POLLIN};
-    struct signalfd_siginfo si;
-
-    if (!s->conf->shared) {
-        (void)kill(-1, SIGKILL);
-        return waitpid(-1, status, 0);
-    }
-    (void)tree_kill(getpid(), NULL, 0);
-    if (poll(&p, 1, PASS_MS) > 0)
-        (void)!read(s->signals, &si, sizeof si);
-    return waitpid(-1, status, WNOHANG);
-}
-
-static void kill_everything(struct state *s, int *first_status)
-{
-    for (;;) {
-        int status;
-        pid_t pid = waitpid(-1, &status, WNOHANG);
-
-        if (pid < 0 && errno == ECHILD)
-            return; /* orphans come to us, so nothing else is there */
-        if (pid == 0)
-            pid = kill_and_wait(s, &status);
-        if (pid > 0 && pid == s->first && first_status)
-            *first_status = status;
-    }
-}
-
 /* Of what was reaped. */
 static void fill_usage(struct init_msg *m)
 {
@@ -199,9 +164,17 @@ static void fill_usage(struct init_msg *m)
         return;
     m->cpu_us = (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
                 u.ru_stime.tv_usec;
-    m->maxrss = (int64_t)u.ru_maxrss * 1024;
+    m->maxrss = process_maxrss(u.ru_maxrss);
     m->io_read = (int64_t)u.ru_inblock * 512;
     m->io_write = (int64_t)u.ru_oublock * 512;
+}
+
+/* Where nobody else does it, whatever is left ends first. */
+__attribute__((noreturn)) static void leave(const struct state *s)
+{
+    if (s->conf->leash >= 0 && !s->ended)
+        ending_wait(s->conf, s->signals, s->first, NULL);
+    _exit(0);
 }
 
 static void ended(struct state *s, int status)
@@ -212,7 +185,7 @@ static void ended(struct state *s, int status)
         return;
     s->ended = true;
     m.oom = s->oom;
-    kill_everything(s, NULL);
+    ending_wait(s->conf, s->signals, s->first, NULL);
     fill_usage(&m);
     m.arg = scan_entries(s->workspace);
     tell(s, &m);
@@ -264,14 +237,11 @@ static void said_done(struct state *s, int value)
 
 static void on_signal(struct state *s)
 {
-    struct signalfd_siginfo si;
-    int status;
+    int status, value;
     pid_t pid;
 
-    while (read(s->signals, &si, sizeof si) == sizeof si)
-        if (si.ssi_signo == INIT_SIGNAL_DONE && si.ssi_code == SI_QUEUE &&
-            (pid_t)si.ssi_pid == s->first)
-            said_done(s, si.ssi_int);
+    while (signals_next(s->signals, s->first, &value))
+        said_done(s, value);
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0 || (pid < 0 && errno == EINTR))
         if (pid > 0 && pid == s->first)
             ended(s, status);
@@ -283,7 +253,7 @@ static void stop(struct state *s)
 {
     int status = SIGKILL;
 
-    kill_everything(s, &status);
+    ending_wait(s->conf, s->signals, s->first, &status);
     ended(s, status);
 }
 
@@ -319,7 +289,7 @@ static void command(struct state *s)
     if (fds_n == 0)
         fd = -1;
     if (got < (ssize_t)sizeof *m || m->name_n != (size_t)got - sizeof *m)
-        _exit(0); /* the daemon let go: the kernel kills whatever is left */
+        leave(s); /* the daemon let go */
     in.name[m->name_n] = '\0';
     if (m->verb == INIT_STOP)
         stop(s);
@@ -333,20 +303,23 @@ static void command(struct state *s)
 
 static void loop(struct state *s)
 {
-    struct pollfd p[2] = {
-        {.fd = s->ctl,     .events = POLLIN},
-        {.fd = s->signals, .events = POLLIN},
+    struct pollfd p[3] = {
+        {.fd = s->ctl,         .events = POLLIN},
+        {.fd = s->signals,     .events = POLLIN},
+        {.fd = s->conf->leash, .events = POLLIN},
     };
 
     for (;;) {
-        int r = poll(p, 2, s->conf->memory_max && !s->ended ? WATCH_MS : -1);
+        int r = poll(p, ARRAY_LEN(p), s->conf->memory_max && !s->ended ? watch_ms : -1);
 
         if (r < 0 && errno != EINTR)
             return;
         if (r < 0)
             continue; /* what p says is from the last time */
-        if (s->conf->memory_max && watch_memory_used(s->conf->shared ? getpid() : 0,
-                                                     s->conf->memory_max) > s->conf->memory_max) {
+        if (p[2].revents)
+            leave(s);
+        if (s->conf->memory_max && !s->ended &&
+            watch_exceeded(&s->watch, s->conf->shared ? getpid() : 0, s->conf->memory_max)) {
             s->oom++;
             stop(s);
         }
@@ -364,7 +337,7 @@ static int relay_open(void)
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_port = htons(PLAN_RELAY_PORT),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    cleanup_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    cleanup_close int fd = os_socket(AF_INET, SOCK_STREAM, 0);
 
     if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, RELAY_BACKLOG) < 0)
         return -errno;
@@ -385,20 +358,15 @@ void init_run(const struct init *conf)
     struct state s = {.conf = conf, .ctl = conf->ctl, .signals = -1, .workspace = -1};
     struct init_msg ready = {.verb = INIT_READY};
     int first[INIT_FDS_SPAWN];
-    sigset_t mask;
 
     if (conf->persistent)
         foreman_run(conf);
-    (void)prctl(PR_SET_NAME, "sandbox-init");
+    process_name("sandbox-init");
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error, not our end */
-    (void)sigemptyset(&mask);
-    (void)sigaddset(&mask, SIGCHLD);
-    (void)sigaddset(&mask, INIT_SIGNAL_DONE); /* blocked: else pid 1 would never get it */
-    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
-    s.signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    s.signals = signals_open(SIGNALS_DONE);
     if (s.signals < 0) { /* the end of the program would never be seen */
-        tell_failure(&s, "signals of init", errno);
+        tell_failure(&s, "signals of init", -s.signals);
         _exit(1);
     }
     s.workspace =
@@ -406,7 +374,7 @@ void init_run(const struct init *conf)
     s.numbers = conf->accounted ? open("/proc/loadavg", O_RDONLY | O_CLOEXEC) : -1;
     if (conf->lazy) {
         scan_note(s.workspace, &s.dirs);
-        (void)clock_gettime(CLOCK_REALTIME_COARSE, &s.born); /* as coarse as times of files are */
+        s.born = os_file_clock();
     }
     if (conf->relay)
         relay_hand_out(&s);

@@ -12,11 +12,12 @@
  */
 #pragma once
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+struct cpus; /* process.h */
 
 /* What a first process does: descriptors 0, 1, 2 are its streams, 3 the job. Must not return. */
 typedef void init_runner_fn(void *user);
@@ -36,11 +37,13 @@ struct init {
     pid_t first;                  /* one that is there already and waits behind the gate, or 0 */
     int gate;                     /* owned: the end that is written to, if so */
     bool shared;                  /* no pid namespace: not pid 1, but a reaper all the same */
-    bool accounted;               /* control groups know what was used, reaped or not */
-    bool lazy;                    /* files were lent: what is older than init is untouched */
-    bool relay;                   /* a listener goes to the daemon before anything runs */
-    uint64_t memory_max;          /* watched by init itself; 0: a control group does */
-    const cpu_set_t *cpus;        /* borrowed: what processes may run on; init stays where it is */
+    bool own_user;                /* shared, and whoever has our user is of this sandbox */
+    int leash;               /* owned: its end is the launcher's, and ours; -1: there is none */
+    bool accounted;          /* control groups know what was used, reaped or not */
+    bool lazy;               /* files were lent: what is older than init is untouched */
+    bool relay;              /* a listener goes to the daemon before anything runs */
+    uint64_t memory_max;     /* watched by init itself; 0: a control group does */
+    const struct cpus *cpus; /* borrowed: what processes may run on; init stays where it is */
 };
 
 static inline pid_t init_fork(const struct init_host *host)
@@ -52,5 +55,5 @@ __attribute__((noreturn)) void init_run(const struct init *conf);
 
 /* In a first process that somebody else made, with the descriptors of pid 1: waits at the gate,
  * then runs the host's. */
-__attribute__((noreturn)) void init_first(const struct init_host *host, const cpu_set_t *cpus,
+__attribute__((noreturn)) void init_first(const struct init_host *host, const struct cpus *cpus,
                                           int gate);

@@ -13,7 +13,6 @@
 
 #include "base/fd.h"
 #include "launch/init.h"
-#include "launch/musl.h"
 #include "launch/order.h"
 #include "launch/runner.h"
 #include "launch/steps.h"
@@ -48,7 +47,7 @@ int main(void)
         (void)fprintf(stderr, "sandbox-init is started by sandbox-launcher\n");
         return EXIT_FAILURE;
     }
-    (void)close_range(INIT_FD_ORDER, ~0u, 0);
+    (void)!fd_close_from(INIT_FD_ORDER);
     for (int fd = INIT_FD_CTL; fd < INIT_FD_LAST; fd++)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (close_words() < 0)
@@ -61,6 +60,7 @@ int main(void)
         .lazy = o.msg.lazy_n > 0,
         .persistent = (o.msg.flags & LAUNCH_PERSISTENT) != 0,
         .relay = (o.msg.flags & LAUNCH_RELAY) != 0,
+        .leash = -1,
         .cpus = &o.cpus,
         .first = o.first,
         .gate = INIT_FD_GATE,

@@ -119,6 +119,7 @@ __attribute__((noreturn)) static void native_become(struct keeper *k, const stru
         .lazy = m->lazy_n > 0,
         .persistent = (m->flags & LAUNCH_PERSISTENT) != 0,
         .relay = (m->flags & LAUNCH_RELAY) != 0,
+        .leash = -1,
         .cpus = &k->cpus,
         .accounted = !(m->flags & LAUNCH_WATCH_MEMORY),
         .memory_max = m->flags & LAUNCH_WATCH_MEMORY ? m->memory_max : 0,
@@ -192,10 +193,11 @@ static void stay(struct keeper *k)
     cpu_set_t one;
 
     CPU_ZERO(&one);
-    if (sched_getaffinity(0, sizeof k->cpus, &k->cpus) < 0 || CPU_COUNT(&k->cpus) == 0)
+    if (sched_getaffinity(0, sizeof k->cpus.set, &k->cpus.set) < 0 || CPU_COUNT(&k->cpus.set) == 0)
         return;
     for (int cpu = 0; cpu < n && cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &k->cpus) && nth++ == (int)(k->slot % (unsigned)CPU_COUNT(&k->cpus)))
+        if (CPU_ISSET(cpu, &k->cpus.set) &&
+            nth++ == (int)(k->slot % (unsigned)CPU_COUNT(&k->cpus.set)))
             CPU_SET(cpu, &one);
     (void)sched_setaffinity(0, sizeof one, &one);
 }

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "launch/cgroup.h"
+#include "launch/cpus.h"
 #include "launch/init.h"
 #include "launch/seccomp.h"
 #include "launch/wire.h"
@@ -62,7 +63,7 @@ struct keeper {
     const struct filters *filters;  /* borrowed */
     const struct init_host *host;   /* borrowed */
 
-    cpu_set_t cpus; /* what a sandbox may run on */
+    struct cpus cpus; /* what a sandbox may run on */
     unsigned made;
     pid_t pid, launcher; /* its own, and whose child it is */
     uint64_t net_print;

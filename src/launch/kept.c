@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "launch/sys.h"
 
 /* Half-made; the dot keeps it out of reach of whoever chooses names. */
 static const char half[] = ".new";
@@ -112,7 +111,7 @@ static int make(struct kept *k, const char *name)
     dir = open_directory(k->dir, half);
     if (dir < 0 || (!k->rootless && fchown(dir, uid, k->plain ? k->group : uid) < 0))
         return -errno;
-    return renameat2(k->dir, half, k->dir, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+    return fd_rename_new(k->dir, half, name);
 }
 
 static int open_or_make(struct kept *k, const char *name)
@@ -152,7 +151,7 @@ int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree, 
     if (!k->rootless && !is_ours(k, st.st_uid))
         return err_set(e, ERR_HOST, "workspace '%s' belongs to user %u and was not made here", name,
                        (unsigned)st.st_uid);
-    tree = k->plain ? take_fd(&dir) : sys_clone_mount(dir, 0);
+    tree = k->plain ? take_fd(&dir) : kept_mount(dir, false);
     if (tree < 0)
         return err_sys(e, tree, "mount workspace '%s'", name);
     *ret_tree = tree;
@@ -186,7 +185,7 @@ int kept_open_read_only(const struct kept *k, const char *name, size_t name_max,
     dir = fd_open_beneath(k->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, FD_LINKS_NEVER);
     if (dir < 0)
         return err_sys(e, dir, "dependencies '%s'", name);
-    tree = sys_clone_mount(dir, MOUNT_ATTR_RDONLY);
+    tree = kept_mount(dir, true);
     if (tree < 0)
         return err_sys(e, tree, "mount dependencies '%s'", name);
     *ret_tree = tree;

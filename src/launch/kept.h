@@ -48,3 +48,6 @@ must_check int kept_open(struct kept *k, const char *name, size_t name_max, int 
  */
 must_check int kept_open_read_only(const struct kept *k, const char *name, size_t name_max,
                                    int *ret_tree, struct err *e);
+
+/* A directory as a detached mount, without devices and set-id programs. Or -errno. */
+must_check int kept_mount(int dir, bool read_only);

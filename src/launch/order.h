@@ -6,9 +6,9 @@
  */
 #pragma once
 
-#include <sched.h>
 #include <sys/types.h>
 
+#include "launch/cpus.h"
 #include "launch/steps.h"
 #include "launch/wire.h"
 
@@ -26,7 +26,7 @@ int step_program(const struct confine *c);
 
 struct init_order {
     struct launch_msg msg;
-    cpu_set_t cpus;
+    struct cpus cpus;
     pid_t first;    /* 0: none yet */
     bool accounted; /* see init.h */
 };

@@ -267,15 +267,8 @@ int overlay_mount(const struct root_private *p)
     if (r == 0)
         r = copy_etc(p->uid);
     if (r == 0 && overlay_usr(p->uid) < 0)
-        (void)!overlay_local(p->uid); /* less, and said so: overlay_writable() */
+        (void)!overlay_local(p->uid); /* less, and said so: INIT_READY */
     if (r == 0)
         r = bind_all();
     return r ? r : close_stage();
-}
-
-int overlay_writable(void)
-{
-    return (access("/usr", W_OK) == 0 ? OVERLAY_USR : 0) |
-           (access("/usr/local/bin", W_OK) == 0 ? OVERLAY_LOCAL : 0) |
-           (access("/etc", W_OK) == 0 ? OVERLAY_ETC : 0);
 }

@@ -20,6 +20,5 @@
 /* Called in the sandbox after root_mount_private(), as root of the mount namespace. */
 must_check int overlay_mount(const struct root_private *p);
 
+/* What can be written, as INIT_READY of a persistent sandbox tells. */
 enum { OVERLAY_USR = 1, OVERLAY_LOCAL = 2, OVERLAY_ETC = 4 };
-/* What can be written, asked as the sandbox's user: a set of OVERLAY_*. */
-int overlay_writable(void);

@@ -2,23 +2,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/os.h"
 #include "base/tar.h"
 #include "launch/archive.h"
-#include "launch/remove.h"
+#include "launch/entries.h"
+#include "launch/fs.h"
 #include "launch/worker.h"
 
 enum {
     OUT_MAX = 128 * 1024,  /* collected before it is written */
     OUT_FULL = 64 * 1024,  /* written from here on: a small archive can still fail in words */
-    ENTRIES = 16 * 1024,   /* of a directory, read at once */
     NAMES_MAX = 256 << 20, /* bytes of the names of one directory */
     LINKS_FIRST = 64,
 };
@@ -97,7 +96,7 @@ static int put_header(struct packing *p, enum tar_kind kind, const struct stat *
         .mode = st->st_mode & 07777,
         .uid = st->st_uid,
         .gid = st->st_gid,
-        .mtime_s = st->st_mtim.tv_sec,
+        .mtime_s = os_mtime(st).tv_sec,
     };
     size_t before = p->buffer.n;
 
@@ -229,7 +228,6 @@ static int pack_directory(struct packing *p, int dir, const char *name, const st
 {
     cleanup_close int fd =
         openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    struct statfs fs;
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0)
@@ -238,8 +236,7 @@ static int pack_directory(struct packing *p, int dir, const char *name, const st
         return refuse(p, TAR_DEEP);
     if (put_header(p, TAR_DIRECTORY, &st, "") < 0)
         return -1;
-    if (st.st_dev != above->st_dev &&
-        (fstatfs(fd, &fs) < 0 || fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC))
+    if (st.st_dev != above->st_dev && fs_is_made_up(fd))
         return 0;
     return walk(p, fd, &st, depth + 1);
 }
@@ -265,18 +262,14 @@ static int compare(const void *a, const void *b)
 
 static int names_read(struct names *n, int dir)
 {
-    char raw[ENTRIES];
-    long got;
+    cleanup_with(entries_close) struct entries all = {.dir = NULL};
+    int error = -entries_open(&all, dir);
 
-    while ((got = remove_getdents(dir, raw, sizeof raw)) > 0)
-        for (long at = 0; at < got;) {
-            const char *name = remove_next_name(raw, &at);
-
-            if (name && buf_put(&n->text, name, strlen(name) + 1) == 0)
-                n->n++;
-        }
-    if (got < 0)
-        return -errno;
+    for (const char *name; error == 0 && (name = entries_next(&all, &error));)
+        if (buf_put(&n->text, name, strlen(name) + 1) == 0)
+            n->n++;
+    if (error)
+        return -error;
     n->at = calloc(n->n + 1, sizeof *n->at);
     if (!n->at || n->text.failed)
         return -ENOMEM;

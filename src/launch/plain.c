@@ -8,18 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "core/port_jail.h"
-#include "launch/room.h"
+#include "launch/process.h"
 #include "launch/runner.h"
 #include "launch/seatbelt.h"
 #include "launch/steps.h"
-#include "launch/sys.h"
 
 enum { SEATBELT_REAL_MAX = 4096 }; /* what realpath() needs */
 
@@ -29,12 +27,6 @@ int rooms_make(char out[ROOMS_MAX], struct err *e)
     if (!mkdtemp(out) || chmod(out, 0711) < 0)
         return err_sys(e, -errno, "directory for workspaces in /tmp");
     return 0;
-}
-
-/* Not by the slot: whoever kept it before may still be removing what it had. */
-static void room_name(const struct keeper *k, char out[ROOM_PATH_MAX])
-{
-    (void)snprintf(out, ROOM_PATH_MAX, "%.*s/%d-%u", ROOMS_MAX, k->rooms, (int)k->pid, k->made);
 }
 
 /* ---- the steps ---- */
@@ -63,9 +55,7 @@ static int step_user(const struct confine *c)
 {
     if (c->rootless)
         return 0;
-    return sys_setgroups_none() < 0 || sys_setresgid(c->gid) < 0 || sys_setresuid(c->uid) < 0
-               ? -errno
-               : 0;
+    return process_user(c->uid, c->gid);
 }
 
 /* Found by init under a number it knows. */
@@ -80,16 +70,15 @@ static int step_tree(const struct confine *c)
         return take_fd(&tree);
     if (tree == INIT_FD_END)
         return take_fd(&tree), 0;
-    return dup3(tree, INIT_FD_END, O_CLOEXEC) < 0 ? -errno : 0;
+    return fd_move(tree, INIT_FD_END);
 }
 
 static int step_reaper(const struct confine *c)
 {
+    int r = process_adopt();
+
     (void)c;
-    return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ||
-                   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0
-               ? -errno
-               : 0;
+    return r ? r : process_follow();
 }
 
 /* A user is shared with others as soon as we are not root: its processes cannot be counted as the
@@ -151,41 +140,26 @@ __attribute__((noreturn)) static void seatbelt_exec(void *user)
     runner_fail("exec", runner_become(&j));
 }
 
-/* ---- the kind ---- */
+/* ---- all of it ---- */
 
-static int plain_enter(struct keeper *k, struct err *e)
-{
-    (void)k;
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-        return err_sys(e, -errno, "become a reaper");
-    return 0;
-}
-
-__attribute__((noreturn)) static void plain_become(struct keeper *k, const struct launch_msg *m,
-                                                   const int *fds, size_t fds_n)
+void plain_run(const struct plain *p, const struct launch_msg *m, const int *fds, int workspace)
 {
     bool persistent = (m->flags & LAUNCH_PERSISTENT) != 0;
-    bool keeps = persistent || m->workspace[0];
-    uid_t uid = keeps ? k->user : k->uid_first + k->made % UIDS_PER_SLOT;
-    char room[ROOM_PATH_MAX];
-    struct confine c = {
-        .rootless = k->rootless,
-        .uid = k->rootless ? geteuid() : uid,
-        .gid = k->rootless ? getegid()
-               : keeps     ? k->group
-                           : (gid_t)uid,
+    const struct confine c = {
+        .rootless = p->rootless,
+        .uid = p->uid,
+        .gid = p->gid,
         .msg = m,
         .fds = fds,
-        .workspace = keeper_workspace(m, fds, fds_n),
-        .dependencies = -1,
+        .workspace = workspace,
+        .dependencies = p->leash, /* whose number is free: nothing is mounted */
         .host_net = -1,
         .said = -1,
-        .room = room,
+        .room = p->room,
     };
-    const struct init_host host = {
-        .run = k->kind == &keeper_seatbelt ? seatbelt_exec : k->host->run, .user = room};
+    const struct init_host host = {.run = p->seatbelt ? seatbelt_exec : p->run,
+                                   .user = (void *)(uintptr_t)p->room};
 
-    room_name(k, room);
     steps_run(steps, ARRAY_LEN(steps), STEP_DESCRIPTORS, &c);
     init_run(&(struct init){
         .host = &host,
@@ -193,32 +167,9 @@ __attribute__((noreturn)) static void plain_become(struct keeper *k, const struc
         .tree = persistent ? -1 : INIT_FD_END,
         .persistent = persistent,
         .shared = true,
-        .cpus = &k->cpus,
+        .own_user = p->own_user,
+        .leash = p->leash < 0 ? -1 : INIT_FD_DEPENDENCIES,
+        .cpus = p->cpus,
         .memory_max = m->flags & LAUNCH_WATCH_MEMORY ? m->memory_max : 0,
     });
 }
-
-static int plain_renew(struct keeper *k, struct launch_msg *m, int status)
-{
-    char room[ROOM_PATH_MAX];
-
-    (void)m, (void)status;
-    keeper_purge();
-    room_name(k, room);
-    room_remove(room);
-    return 0;
-}
-
-const struct keeper_kind keeper_seatbelt = {
-    .name = "seatbelt",
-    .enter = plain_enter,
-    .become = plain_become,
-    .renew = plain_renew,
-};
-
-const struct keeper_kind keeper_plain = {
-    .name = "subprocess",
-    .enter = plain_enter,
-    .become = plain_become,
-    .renew = plain_renew,
-};

@@ -14,7 +14,7 @@ enum { DIRECTORY_MODE = 0755, FILE_MODE = 0644, PART = 32 * 1024 };
 
 static int open_directory(int root, const char *path)
 {
-    return fd_open_beneath(root, *path ? path : ".", O_PATH | O_DIRECTORY, 0, FD_LINKS_INSIDE);
+    return fd_open_beneath(root, *path ? path : ".", FD_LOOK | O_DIRECTORY, 0, FD_LINKS_INSIDE);
 }
 
 /* The directory that `path` is to be in, made if it is not there; path is cut behind it. */

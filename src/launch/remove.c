@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "launch/remove.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -9,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { ENTRIES = 16 * 1024, FIRST_ROOM = 512 };
+#include "launch/entries.h"
+
+enum { FIRST_ROOM = 512 };
 
 /* A directory that was entered: which one it was entered from, and where its name begins. */
 struct level {
@@ -28,21 +28,6 @@ struct removal {
     struct level *level; /* owned */
     size_t depth, levels_room;
 };
-
-long remove_getdents(int fd, char *buf, size_t n)
-{
-    return syscall(SYS_getdents64, fd, buf, n);
-}
-
-const char *remove_next_name(const char *buf, long *at)
-{
-    const char *entry = buf + *at, *name = entry + offsetof(struct dirent64, d_name);
-    unsigned short len;
-
-    memcpy(&len, entry + offsetof(struct dirent64, d_reclen), sizeof len);
-    *at += len;
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ? NULL : name;
-}
 
 static int path_push(struct removal *r, const char *name)
 {
@@ -150,20 +135,16 @@ static int drop(struct removal *r, const char *name)
  * one is empty. */
 static int empty(struct removal *r)
 {
-    char raw[ENTRIES];
-    long got;
+    cleanup_with(entries_close) struct entries all = {.dir = NULL};
+    int error = lseek(r->dir, 0, SEEK_SET) < 0 ? errno : -entries_open(&all, r->dir);
 
-    if (lseek(r->dir, 0, SEEK_SET) < 0)
-        return -errno;
-    while ((got = remove_getdents(r->dir, raw, sizeof raw)) > 0)
-        for (long at = 0; at < got;) {
-            const char *name = remove_next_name(raw, &at);
-            int e = name ? drop(r, name) : 0;
+    for (const char *name; error == 0 && (name = entries_next(&all, &error));) {
+        int e = drop(r, name);
 
-            if (e != 0)
-                return e;
-        }
-    return got < 0 ? -errno : 0;
+        if (e != 0)
+            return e;
+    }
+    return -error;
 }
 
 static int walk(struct removal *r)

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/os.h"
 #include "launch/remove.h"
 
 enum { NAME_ROOM = 256, VALUE_MAX = 1 << 20 };
@@ -45,14 +46,11 @@ static int make_named(int dir, const char *names, uid_t uid, gid_t gid)
 
 static int link_kept(int dir, int kept)
 {
-    char name[32], target[4096];
-    ssize_t n;
+    char target[4096];
+    int r = os_where(kept, target, sizeof target);
 
-    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", kept);
-    n = readlink(name, target, sizeof target - 1);
-    if (n <= 0)
-        return -EIO;
-    target[n] = '\0';
+    if (r < 0)
+        return r;
     return symlinkat(target, dir, "workspace") < 0 ? -errno : 0;
 }
 
@@ -177,7 +175,7 @@ static char *map_program(const char *room, char *path)
 
     if (strncmp(path, inside, sizeof inside - 1) != 0)
         return map_argument(room, path);
-    n = readlink("/proc/self/exe", own, sizeof own - 1);
+    n = os_program(own, sizeof own - 1);
     own[n > 0 ? n : 0] = '\0';
     n = strrchr(own, '/') ? strrchr(own, '/') - own + 1 : 0;
     (void)buf_put(&out, own, (size_t)n);

@@ -230,25 +230,6 @@ void runner_fail(const char *what, int r)
     _exit(r == -ENOENT ? 127 : 126);
 }
 
-/* The kernel tells their number as links of the directory that lists them. */
-static int threads_count(void)
-{
-    struct stat st;
-
-    return stat("/proc/self/task", &st) == 0 && st.st_nlink > 2 ? (int)st.st_nlink - 2 : 1;
-}
-
-void runner_leave(int status)
-{
-    const union sigval done = {.sival_int = threads_count() << 8 | (status & 255)};
-    struct rusage u;
-
-    /* Bytes that went to a disk are told by whoever reaps the process. */
-    if (getppid() == 1 && getrusage(RUSAGE_SELF, &u) == 0 && !u.ru_inblock && !u.ru_oublock)
-        (void)sigqueue(1, INIT_SIGNAL_DONE, done);
-    _exit(status & 255);
-}
-
 int runner_become(const struct job *j)
 {
     bool named = j->head.flags & JOB_NAMED && j->head.argc > 1;

@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/os.h"
+#include "launch/entries.h"
 #include "launch/wire.h"
 
 struct scan {
@@ -37,20 +38,7 @@ static int reopen(int dir)
 
 int64_t scan_entries(int dir)
 {
-    char names[2048];
-    int64_t count = -2; /* "." and ".." */
-    long n;
-
-    if (lseek(dir, 0, SEEK_SET) < 0)
-        return -1;
-    while ((n = syscall(SYS_getdents64, dir, names, sizeof names)) > 0)
-        for (long at = 0; at < n; count++) {
-            unsigned short len;
-
-            memcpy(&len, names + at + offsetof(struct dirent, d_reclen), sizeof len);
-            at += len;
-        }
-    return n < 0 || count < 0 ? -1 : count;
+    return entries_count(dir);
 }
 
 /* Is it there, and we could not read it? A link that leads nowhere, or out, is not a file. */
@@ -61,8 +49,10 @@ static bool is_lost(int error)
 
 static bool is_older(const struct scan *s, const struct stat *st)
 {
-    return st->st_ctim.tv_sec < s->born.tv_sec ||
-           (st->st_ctim.tv_sec == s->born.tv_sec && st->st_ctim.tv_nsec < s->born.tv_nsec);
+    const struct timespec changed = os_ctime(st);
+
+    return changed.tv_sec < s->born.tv_sec ||
+           (changed.tv_sec == s->born.tv_sec && changed.tv_nsec < s->born.tv_nsec);
 }
 
 /* Lent, and as it was: to open it would be to open the host's. */
@@ -86,6 +76,7 @@ static void send_untouched(struct scan *s)
 static void send_file(struct scan *s)
 {
     cleanup_close int fd = -1;
+    struct timespec changed;
     struct stat st;
 
     s->out.path[s->n] = '\0';
@@ -100,11 +91,12 @@ static void send_file(struct scan *s)
         s->left_out++;
         return;
     }
+    changed = os_mtime(&st);
     s->out.m = (struct init_msg){
         .verb = INIT_ENTRY,
         .size = st.st_size,
-        .mtime_s = st.st_mtim.tv_sec,
-        .mtime_ns = st.st_mtim.tv_nsec,
+        .mtime_s = changed.tv_sec,
+        .mtime_ns = changed.tv_nsec,
         .mode = st.st_mode & 07777,
         .name_n = (uint32_t)s->n,
     };
@@ -138,7 +130,7 @@ static void dir_note(struct scan *s, int dir)
 
     if (all->n == all->cap) {
         size_t cap = all->cap ? 2 * all->cap : 64;
-        struct scan_dir *more = reallocarray(all->v, cap, sizeof *more);
+        struct scan_dir *more = realloc(all->v, cap * sizeof *more);
 
         if (!more)
             return;

@@ -5,21 +5,17 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "launch/musl.h"
-#include "launch/order.h"
+#include "launch/process.h"
 
 enum {
-    DUP_BASE = 64,   /* above every number we assign */
-    OOM_SCORE = 500, /* inside dies before outside */
+    DUP_BASE = 64, /* above every number we assign */
     STACK_MAX = 8 << 20,
     LOCKED_MAX = 64 << 10,
-    SIGNALS_MAX = 4096,
     FAILURE_MAX = 128,
 };
 
@@ -54,14 +50,14 @@ int step_descriptors(const struct confine *c)
         if (dup2(i == STDERR_FILENO && said >= 0 ? said : null, i) < 0)
             return -errno;
     for (int i = 0; i < LAUNCH_FDS_PREPARE; i++)
-        if (moved[i] < 0 || dup3(moved[i], INIT_FD_CTL + i, O_CLOEXEC) < 0)
+        if (moved[i] < 0 || fd_move(moved[i], INIT_FD_CTL + i) < 0)
             return -errno;
     for (int i = 0; i < (int)ARRAY_LEN(trees); i++)
         if (trees[i] < 0)
             (void)close(INIT_FD_END + i);
-        else if (mounts[i] < 0 || dup3(mounts[i], INIT_FD_END + i, O_CLOEXEC) < 0)
+        else if (mounts[i] < 0 || fd_move(mounts[i], INIT_FD_END + i) < 0)
             return -errno;
-    return close_range(INIT_FD_LAST, ~0u, 0) < 0 ? -errno : 0;
+    return fd_close_from(INIT_FD_LAST);
 }
 
 int steps_place(int *fd, int number)
@@ -71,33 +67,11 @@ int steps_place(int *fd, int number)
     return dup2(*fd, number) < 0 ? -errno : 0;
 }
 
-int step_program(const struct confine *c)
-{
-    cleanup_close int fd = -1;
-
-    if (!c->program)
-        return 0;
-    fd = open(INIT_PROGRAM, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    return steps_place(&fd, INIT_FD_PROGRAM);
-}
-
 int step_session(const struct confine *c)
 {
     (void)c;
     (void)umask(022);
     return setsid() < 0 ? -errno : 0;
-}
-
-int step_oom_score(const struct confine *c)
-{
-    cleanup_close int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    char text[8];
-    int n = snprintf(text, sizeof text, "%d", OOM_SCORE);
-
-    (void)c;
-    return fd < 0 || write(fd, text, (size_t)n) < 0 ? -errno : 0;
 }
 
 int limits_set(const struct confine *c, bool processes)
@@ -109,14 +83,10 @@ int limits_set(const struct confine *c, bool processes)
         int what;
         rlim_t limit;
     } rows[] = {
-        {RLIMIT_CORE,       0                           },
-        {RLIMIT_MEMLOCK,    LOCKED_MAX                  },
-        {RLIMIT_STACK,      STACK_MAX                   },
-        {RLIMIT_SIGPENDING, SIGNALS_MAX                 },
-        {RLIMIT_MSGQUEUE,   LOCKED_MAX                  },
-        {RLIMIT_NICE,       0                           },
-        {RLIMIT_RTPRIO,     0                           },
-        {RLIMIT_NPROC,      c->msg->pids_max + 1 + slack},
+        {RLIMIT_CORE,    0                           },
+        {RLIMIT_MEMLOCK, LOCKED_MAX                  },
+        {RLIMIT_STACK,   STACK_MAX                   },
+        {RLIMIT_NPROC,   c->msg->pids_max + 1 + slack},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(rows) - !processes; i++) {
@@ -127,7 +97,7 @@ int limits_set(const struct confine *c, bool processes)
         if (setrlimit(rows[i].what, &l) < 0)
             return -errno;
     }
-    return 0;
+    return process_limits();
 }
 
 int step_limits(const struct confine *c)
@@ -139,13 +109,13 @@ int step_limits(const struct confine *c)
 int step_undumpable(const struct confine *c)
 {
     (void)c;
-    return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
+    return process_visible(false);
 }
 
 int step_no_new_privileges(const struct confine *c)
 {
     (void)c;
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+    return process_lock();
 }
 
 int steps_tell(int ctl, const char *what, int r)

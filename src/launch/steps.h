@@ -7,7 +7,6 @@
  */
 #pragma once
 
-#include <linux/filter.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -28,6 +27,8 @@ enum {
     INIT_FD_LOWER, /* so many detached mounts */
     INIT_FD_LAST = INIT_FD_LOWER + LAUNCH_LAZY_MAX,
 };
+
+struct sock_fprog;
 
 struct confine {
     bool rootless;

@@ -55,7 +55,7 @@ static int fail(struct unpacking *u, int sys, enum worker_op op)
 
 static int open_below(const struct unpacking *u, const char *name)
 {
-    return fd_open_beneath(u->top, name, O_PATH | O_DIRECTORY, 0, FD_LINKS_INSIDE);
+    return fd_open_beneath(u->top, name, FD_LOOK | O_DIRECTORY, 0, FD_LINKS_INSIDE);
 }
 
 /* Opens a directory below the top and makes what is missing on the way. */

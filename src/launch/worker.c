@@ -4,26 +4,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "launch/files.h"
-#include "launch/musl.h"
+#include "launch/process.h"
 #include "launch/runner.h"
+#include "launch/start.h"
 #include "launch/tree.h"
 
 enum {
     WORKER_FD = 3,
-    CHILD_STACK = 64 * 1024,
     PASSES_MAX = 2000, /* a tree that outruns so many kills is left to init */
     PASS_MS = 5,
 };
@@ -35,14 +31,14 @@ struct state {
     bool running;  /* a command has not been reported as done */
     bool exited;   /* its program has ended with `status`, which has not been told */
     int status;
-    char *stack; /* of a child until it has become the program */
+    struct starter starter;
     struct {
         struct init_msg m;
         char bytes[WORKER_DATA_MAX + 1];
     } in;
 };
 
-/* A command between the fork and its exec; the child shares our memory. */
+/* A command between the fork and its exec. */
 struct start {
     const struct job *job;
     const int *fds; /* in, out, err */
@@ -83,14 +79,14 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* In the child, which has our memory but its own descriptors, directory, limits and signals. Only
- * the standard descriptors lose their close-on-exec flag. */
-static int become(void *user)
+/* In the child, which may have our memory but its own descriptors, directory, limits and signals.
+ * Only the standard descriptors lose their close-on-exec flag. Returns on failure. */
+static void become(void *user)
 {
     struct start *s = user;
     int r = 0;
 
-    (void)setsid();
+    (void)!process_apart();
     reset_signals();
     s->op = WORKER_OP_START;
     for (int i = 0; i < 3 && r == 0; i++)
@@ -104,15 +100,13 @@ static int become(void *user)
     if (r == 0)
         r = runner_become(s->job);
     s->error = -r;
-    _exit(127);
 }
 
-/* The child is suspended in our memory until it has become the program or failed. */
 static pid_t start_program(const struct state *w, const struct job *j, const int fds[3],
                            int *ret_error, enum worker_op *ret_op)
 {
     struct start s = {.job = j, .fds = fds, .op = WORKER_OP_START};
-    pid_t pid = clone(become, w->stack + CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, &s);
+    pid_t pid = starter_run(&w->starter, become, &s, sizeof s);
 
     *ret_error = pid < 0 ? errno : s.error;
     *ret_op = s.op;
@@ -204,14 +198,19 @@ static bool reap(struct state *w)
     return pid < 0 && errno == ECHILD;
 }
 
-/* Usually the program is the last to go, and one message says both. */
-static void settle(struct state *w)
+/* Usually the program is the last to go, and one message says both. look: there may be news of
+ * those that live on, even though the program's end has been told. */
+static void settle(struct state *w, bool look)
 {
     bool all = reap(w);
-    struct init_msg m = {.verb = all ? WORKER_DONE : WORKER_EXITED, .token = w->exited};
+    struct init_msg m = {.token = w->exited};
 
-    if (!w->running || (!all && !w->exited))
+    if (!w->running || w->program || (!w->exited && !look))
         return;
+    all = all && tree_strays(getpid()) == 0;
+    if (!all && !w->exited)
+        return;
+    m.verb = all ? WORKER_DONE : WORKER_EXITED;
     m.size = w->status;
     m.status = all ? WORKER_OP_START : w->status;
     w->exited = false;
@@ -222,15 +221,14 @@ static void settle(struct state *w)
 /* Until nobody is left. What escapes a pass by forking is found by the next. */
 static void end_tree(struct state *w)
 {
-    for (int pass = 0; !reap(w); pass++) {
+    for (int pass = 0; !reap(w) || tree_strays(getpid()) > 0; pass++) {
         struct pollfd p = {.fd = w->chld, .events = POLLIN};
-        struct signalfd_siginfo si;
 
         if (pass == PASSES_MAX)
             _exit(1); /* init kills whatever comes to it */
         (void)tree_kill(getpid(), NULL, 0);
         if (poll(&p, 1, PASS_MS) > 0)
-            (void)!read(w->chld, &si, sizeof si);
+            signals_take(w->chld);
     }
 }
 
@@ -257,7 +255,7 @@ static void command(struct state *w)
     else if (!files_serve(w->sock, &w->in.m, w->in.bytes, n, fds_n > 0 ? fds[0] : -1, w->shared))
         _exit(1);
     fd_close_all(fds, fds_n);
-    settle(w);
+    settle(w, true);
 }
 
 __attribute__((noreturn)) static void loop(struct state *w)
@@ -268,17 +266,18 @@ __attribute__((noreturn)) static void loop(struct state *w)
     };
 
     for (;;) {
-        struct signalfd_siginfo si;
+        /* orphans that did not come to us end unseen */
+        int r = poll(p, 2, w->running && !w->program ? tree_look_ms : -1);
 
-        if (poll(p, 2, -1) < 0) {
+        if (r < 0) {
             if (errno != EINTR)
                 _exit(1);
             continue; /* what p says is from the last time */
         }
-        if (p[1].revents) {
-            (void)!read(w->chld, &si, sizeof si);
-            settle(w);
-        }
+        if (p[1].revents)
+            signals_take(w->chld);
+        if (p[1].revents || r == 0)
+            settle(w, r == 0 || tree_look_ms < 0);
         if (p[0].revents)
             command(w);
     }
@@ -287,25 +286,18 @@ __attribute__((noreturn)) static void loop(struct state *w)
 void worker_run(int sock, bool shared)
 {
     struct state *w = calloc(1, sizeof *w);
-    sigset_t all;
 
-    /* dup3() refuses a number onto itself */
-    if (!w || (sock != WORKER_FD && dup3(sock, WORKER_FD, O_CLOEXEC) < 0) ||
-        close_range(WORKER_FD + 1, ~0u, 0) < 0)
+    if (!w || (sock != WORKER_FD && fd_move(sock, WORKER_FD) < 0) ||
+        fd_close_from(WORKER_FD + 1) < 0)
         _exit(1);
-    (void)prctl(PR_SET_NAME, "sandbox-worker");
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    (void)sigfillset(&all); /* a stray `kill -TERM -1` is not meant for us */
-    (void)sigprocmask(SIG_SETMASK, &all, NULL);
-    (void)sigemptyset(&all);
-    (void)sigaddset(&all, SIGCHLD);
+    process_name("sandbox-worker");
+    if (process_adopt() < 0 || process_lead() < 0)
+        _exit(1);
     w->sock = WORKER_FD;
     w->shared = shared;
-    w->chld = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+    w->chld = signals_open(SIGNALS_ALONE); /* a stray `kill -TERM -1` is not meant for us */
     w->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    w->stack = mmap(NULL, CHILD_STACK, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (w->chld < 0 || w->null < 0 || w->stack == MAP_FAILED ||
+    if (w->chld < 0 || w->null < 0 || starter_open(&w->starter) < 0 ||
         (!shared && chdir("/workspace") < 0))
         _exit(1);
     loop(w);

@@ -152,7 +152,7 @@ static void everything_above_is_closed(void **state)
     assert_int_equal(fd_pipe(pair), 0);
     pid = fork();
     if (pid == 0) {
-        bool closed = os_close_from(3) == 0 && fcntl(pair[0], F_GETFD) < 0 &&
+        bool closed = fd_close_from(3) == 0 && fcntl(pair[0], F_GETFD) < 0 &&
                       fcntl(pair[1], F_GETFD) < 0 && fcntl(2, F_GETFD) >= 0;
 
         _exit(closed ? 0 : 1);
@@ -160,6 +160,32 @@ static void everything_above_is_closed(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     fd_close_all(pair, 2);
+}
+
+static void directories_and_names(void **state)
+{
+    char made[] = "/tmp/test-os-XXXXXX", before[4096], found[4096];
+    struct timespec now = os_file_clock();
+    int dir;
+
+    (void)state;
+    assert_non_null(mkdtemp(made));
+    assert_non_null(getcwd(before, sizeof before));
+    dir = open(made, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(os_where(dir, found, sizeof found), 0);
+    assert_string_equal(found, made);
+    assert_true(os_where(dir, found, 4) < 0);
+    assert_non_null(getcwd(found, sizeof found)); /* where we are has not changed */
+    assert_string_equal(found, before);
+    assert_true(now.tv_sec > 0);
+    assert_int_equal(mkdirat(dir, "a", 0700) | mkdirat(dir, "b", 0700), 0);
+    assert_int_equal(fd_rename_new(dir, "a", "b"), -EEXIST);
+    assert_int_equal(fd_rename_new(dir, "a", "c"), 0);
+    assert_int_equal(unlinkat(dir, "b", AT_REMOVEDIR) | unlinkat(dir, "c", AT_REMOVEDIR), 0);
+    assert_int_equal(rmdir(made), 0);
+    assert_int_equal(fd_move(dir, 200), 0);
+    assert_true(fcntl(200, F_GETFD) & FD_CLOEXEC);
+    fd_close_all((int[]){dir, 200}, 2);
 }
 
 static void facts(void **state)
@@ -179,13 +205,10 @@ static void facts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sockets_are_born_well),
-        cmocka_unit_test(a_file_in_memory_has_no_name),
-        cmocka_unit_test(many_wakes_are_one),
-        cmocka_unit_test(bytes_move_whole),
-        cmocka_unit_test(what_nobody_wants_is_gone),
-        cmocka_unit_test(everything_above_is_closed),
-        cmocka_unit_test(facts),
+        cmocka_unit_test(sockets_are_born_well),     cmocka_unit_test(a_file_in_memory_has_no_name),
+        cmocka_unit_test(many_wakes_are_one),        cmocka_unit_test(bytes_move_whole),
+        cmocka_unit_test(what_nobody_wants_is_gone), cmocka_unit_test(everything_above_is_closed),
+        cmocka_unit_test(directories_and_names),     cmocka_unit_test(facts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "launch/watch.h"
-
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,6 +12,9 @@
 
 #include "base/cleanup.h"
 #include "launch/tree.h"
+#include "launch/watch.h"
+
+const int watch_ms = 25;
 
 static const char *const mounts[] = {"/workspace", "/tmp", "/dev/shm"};
 
@@ -113,4 +114,10 @@ uint64_t watch_memory_used(pid_t top, uint64_t max)
         files += mounted_bytes(mounts[i]);
     quick = files + processes(resident);
     return quick <= max ? quick : files + processes(proportional);
+}
+
+bool watch_exceeded(struct watch *w, pid_t top, uint64_t max)
+{
+    (void)w;
+    return watch_memory_used(top, max) > max;
 }

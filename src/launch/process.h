@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process of ours asks of its system for itself: each does it in its own way, or not at all
+ * (process_linux.c, process_posix.c).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+
+struct cpus; /* cpus.h */
+
+/* What lists of processes call it. */
+void process_name(const char *name);
+/* Orphans below us become our children, where there is such a thing. -errno */
+must_check int process_adopt(void);
+/* We end when our parent does, where there is such a thing. -errno */
+must_check int process_follow(void);
+/* A program of a sandbox gets a place of its own among the groups of processes, which signals can
+ * be sent to: a session, or where sessions are needed to find who belongs to whom (tree_posix.c), a
+ * group in ours. -errno */
+must_check int process_apart(void);
+/* A worker's: the programs it starts can be found by it. */
+must_check int process_lead(void);
+/* The processors a program may run on. */
+void process_spread(const struct cpus *cpus);
+/* May others of our user look into us? -errno */
+must_check int process_visible(bool on);
+/* No program that we execute gives us any privilege. -errno */
+must_check int process_lock(void);
+/* For good: no groups but this one. -errno */
+must_check int process_user(uid_t uid, gid_t gid);
+/* Limits that only this system has. -errno */
+must_check int process_limits(void);
+/* Bytes, from what getrusage() says. */
+int64_t process_maxrss(long told);
+
+/* ---- children ---- */
+
+enum {
+    SIGNALS_DONE = 1,  /* a first process may say that it is done (runner_leave()) */
+    SIGNALS_ALONE = 2, /* no other signal is to reach us */
+};
+
+/* A descriptor that is readable when a child has died. One in a process. Or -errno. */
+must_check int signals_open(unsigned flags);
+/* Takes what made it readable. True: `from` said that it is done, with this value; there may be
+ * more. */
+bool signals_next(int fd, pid_t from, int *ret_value);
+/* The same, for whom only children matter. */
+void signals_take(int fd);
