@@ -9,6 +9,8 @@
 #include "base/jw.h"
 
 enum { ROW_ROOM = 512, ESCAPE_FACTOR = 6 };
+/* Before all types of changes: deletions that make room. */
+enum { MAKING_ROOM = -1 };
 
 struct sync {
     struct work work; /* first */
@@ -16,10 +18,12 @@ struct sync {
     struct done {
         const struct change *change; /* borrowed */
         char *kept; /* owned: where the host's own file is until the end; NULL: we have its bytes */
-    } * done;       /* owned: what can be undone */
+        const struct change *heir; /* of a deletion that makes room; NULL: of no other */
+        bool undone, told;         /* what it made room for could not be written */
+    } * done;                      /* owned: what can be undone */
     size_t done_n;
     size_t kept_n; /* of those that are put aside */
-    int type;      /* which kind of change is looked at */
+    int type;      /* which kind of change is looked at, or MAKING_ROOM */
     size_t next;   /* and which one of all */
     const struct change *now;
     int result;                         /* of writing it */
@@ -53,29 +57,60 @@ static int apply(const struct call_tree *t, const struct change *one)
     return host_file_write(root, path, (struct bytes){one->content.p, one->content.n});
 }
 
-static void undo(const struct call_tree *t, const struct done *d)
+static int undo(const struct call_tree *t, const struct done *d)
 {
     const struct change *one = d->change;
     const char *path = "";
     int root = target(t, one, &path);
 
     if (d->kept)
-        (void)!host_file_restore(root, path, d->kept);
-    else if (one->before)
-        (void)!host_file_write(root, path, one->before->content);
-    else
-        (void)!host_file_remove(root, path);
+        return host_file_restore(root, path, d->kept);
+    if (one->before)
+        return host_file_write(root, path, one->before->content);
+    return host_file_remove(root, path);
+}
+
+/* Directories that one path leads through and that stand where the other is to be. */
+static void make_room(const struct call_tree *t, const struct change *gone,
+                      const struct change *comes)
+{
+    const char *path = "", *place = "";
+    int root = target(t, gone, &path);
+
+    if (root >= 0 && target(t, comes, &place) == root)
+        host_dirs_remove(root, path, strlen(place));
+}
+
+/* What was deleted to make room for one that could not be written, or that is taken back. */
+static void undo_room(struct sync *s, const struct change *one)
+{
+    for (size_t i = 0; i < s->done_n; i++) {
+        struct done *d = &s->done[i];
+
+        if (!d->heir || d->undone || !change_excludes(one->path, d->change->path))
+            continue;
+        make_room(s->order.tree, one, d->change);
+        d->undone = undo(s->order.tree, d) == 0;
+        if (d->undone) {
+            s->kept_n -= d->kept != NULL;
+            free(take_ptr(&d->kept));
+        }
+    }
 }
 
 static void roll_back(struct sync *s)
 {
-    s->kept_n = 0;
     while (s->done_n > 0) {
-        struct done *d = &s->done[--s->done_n];
+        struct done *d = &s->done[s->done_n - 1];
 
-        undo(s->order.tree, d);
+        if (!d->undone)
+            (void)!undo(s->order.tree, d);
         free(take_ptr(&d->kept));
+        s->done_n--;
+        if (d->change->type == CHANGE_CREATED)
+            undo_room(s, d->change);
     }
+    s->kept_n = 0;
     s->rolled_back = true;
 }
 
@@ -85,7 +120,7 @@ static int put_aside(struct sync *s, struct done *d)
     const char *path = "";
     int root = target(s->order.tree, d->change, &path);
 
-    if (s->order.rules->on_error != ERROR_ROLLBACK || !d->change->before ||
+    if ((s->order.rules->on_error != ERROR_ROLLBACK && !d->heir) || !d->change->before ||
         !d->change->before->unread)
         return 0;
     return host_file_keep(root, path, &d->kept);
@@ -112,14 +147,20 @@ static void step_apply(struct sync *s)
     int root = target(s->order.tree, s->now, &path);
 
     *d = (struct done){.change = s->now};
+    if (s->type == MAKING_ROOM)
+        d->heir = changes_heir(s->order.changes, s->now);
     s->result = put_aside(s, d);
     if (s->result == 0)
         s->result = apply(s->order.tree, s->now);
     if (s->result == 0) {
+        if (d->heir)
+            make_room(s->order.tree, s->now, d->heir);
         s->done_n++;
         s->kept_n += d->kept != NULL;
         return;
     }
+    if (s->now->type == CHANGE_CREATED)
+        undo_room(s, s->now);
     if (d->kept)
         (void)!host_file_forget(root, path, d->kept);
     free(take_ptr(&d->kept));
@@ -203,7 +244,8 @@ void sync_report(const struct sync *s, struct buf *out)
     struct jw w = JW(out);
 
     for (size_t i = 0; i < s->done_n; i++)
-        put_path(&synced, s->done[i].change);
+        if (!s->done[i].undone)
+            put_path(&synced, s->done[i].change);
     *out = BUF_INIT(synced.n + s->failed.n + s->skipped.n + s->events.n + ROW_ROOM);
     jw_object(&w);
     put_list(&w, "synced", &synced);
@@ -256,6 +298,14 @@ static bool is_wanted(struct sync *s, const struct change *one)
     return true;
 }
 
+/* Is it the turn of such a change? */
+static bool is_its_turn(const struct sync *s, const struct change *one)
+{
+    bool makes_room = one->type == CHANGE_DELETED && changes_heir(s->order.changes, one) != NULL;
+
+    return makes_room ? s->type == MAKING_ROOM : (int)one->type == s->type;
+}
+
 /* The next one to be written; false: there is none. */
 static bool find_next(struct sync *s)
 {
@@ -265,7 +315,7 @@ static bool find_next(struct sync *s)
         while (s->next < all->n && !s->stopped) {
             const struct change *one = &all->v[s->next++];
 
-            if ((int)one->type == s->type && is_wanted(s, one)) {
+            if (is_its_turn(s, one) && is_wanted(s, one)) {
                 s->now = one;
                 return true;
             }
@@ -287,6 +337,21 @@ static void step_run(struct work *w)
         forget_kept(s);
 }
 
+static void tell_undone(struct sync *s)
+{
+    static const char words[] = "what takes its place could not be written";
+
+    for (size_t i = 0; i < s->done_n; i++) {
+        struct done *d = &s->done[i];
+
+        if (!d->undone || d->told)
+            continue;
+        d->told = true;
+        put_failed(s, d->change, words);
+        tell(s, "syncError", d->change, words);
+    }
+}
+
 static void settle(struct sync *s)
 {
     const char *words = s->result < 0 ? strerror(-s->result) : "";
@@ -297,6 +362,7 @@ static void settle(struct sync *s)
     }
     tell(s, "afterSync", s->now, words);
     s->now = NULL;
+    tell_undone(s);
 }
 
 static void step_done(struct work *w)
@@ -323,6 +389,7 @@ int sync_start(const struct sync_order *o, struct sync **ret, struct err *e)
     if (!s)
         return err_set(e, ERR_HOST, "out of memory");
     s->order = *o;
+    s->type = MAKING_ROOM;
     s->work = (struct work){.run = step_run, .done = step_done};
     s->done = calloc(o->changes->n + 1, sizeof *s->done);
     if (!s->done) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes go back to the host, one file after another: created, then modified, then deleted. When
- * something fails, the request says whether to go on, to stop, or to undo everything, deletions
- * included.
+ * Changes go back to the host, one file after another: created, then modified, then deleted. Only
+ * what stands in the way of something created is deleted before, and is there again if that cannot
+ * be written. When something fails, the request says whether to go on, to stop, or to undo
+ * everything, deletions included.
  *
  * The loop decides and tells, a worker writes: so whoever listens hears of a file before it is
  * written and again when it is there.

@@ -93,6 +93,23 @@ int host_file_remove(int root, const char *path)
     return r == -ENOENT ? 0 : r;
 }
 
+void host_dirs_remove(int root, const char *path, size_t shortest)
+{
+    cleanup_free char *dir = strdup(path);
+    char *slash;
+    int r = 0;
+
+    while (dir && r == 0 && (slash = strrchr(dir, '/')) && (size_t)(slash - dir) >= shortest) {
+        struct place p = {-1, NULL};
+
+        *slash = '\0';
+        r = place_open(root, dir, false, &p);
+        if (r == 0)
+            r = unlinkat(p.dir, p.name, AT_REMOVEDIR);
+        closep(&p.dir);
+    }
+}
+
 /* ---- undoing ---- */
 
 /* Where the kernel lets nobody but its owner give a file another name. */

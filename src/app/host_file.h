@@ -13,6 +13,10 @@ must_check int host_file_write(int root, const char *path, struct bytes content)
 /* One that is not there counts as removed. */
 must_check int host_file_remove(int root, const char *path);
 
+/* The empty directories that path leads through, the deepest first, but none whose path is shorter
+ * than that. The first that is not empty ends it. */
+void host_dirs_remove(int root, const char *path, size_t shortest);
+
 /* A second name for a file, beside it, whatever becomes of the first; a copy only where the kernel
  * refuses that. *ret is the caller's; NULL: there is no such file. Then it goes back to its place,
  * or the second name goes. */

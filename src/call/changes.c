@@ -126,3 +126,58 @@ void changes_complete(struct changes *c)
     if (c->n > 1)
         qsort(c->v, c->n, sizeof *c->v, by_name);
 }
+
+/* ---- one in the place of another ---- */
+
+static bool is_below(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+
+    return strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
+bool change_excludes(const char *path, const char *other)
+{
+    return is_below(path, other) || is_below(other, path);
+}
+
+/* The first one that does not come before the n bytes at path. */
+static const struct change *at_or_after(const struct changes *c, const char *path, size_t n)
+{
+    size_t from = 0, to = c->n;
+
+    while (from < to) {
+        size_t mid = from + (to - from) / 2;
+
+        if (strncmp(c->v[mid].path, path, n) < 0)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return from < c->n ? &c->v[from] : NULL;
+}
+
+const struct change *changes_heir(const struct changes *c, const struct change *deleted)
+{
+    cleanup_free char *below = malloc(strlen(deleted->path) + 2);
+    const struct change *found;
+    size_t n = strlen(deleted->path);
+
+    if (!below)
+        return NULL;
+    memcpy(below, deleted->path, n);
+    memcpy(below + n, "/", 2);
+    found = at_or_after(c, below, n + 1);
+    if (found && found->type == CHANGE_CREATED && is_below(found->path, deleted->path))
+        return found;
+    for (const char *slash = strchr(below + 1, '/'); slash && slash < below + n;
+         slash = strchr(slash + 1, '/')) {
+        size_t dir = (size_t)(slash - below);
+
+        found = at_or_after(c, below, dir);
+        if (found && found->type == CHANGE_CREATED && strlen(found->path) == dir &&
+            strncmp(found->path, below, dir) == 0)
+            return found;
+    }
+    return NULL;
+}

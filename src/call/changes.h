@@ -72,4 +72,10 @@ struct change *changes_add(struct changes *c, enum change_type type, const char 
 /* The scan is complete: what was not seen is deleted. Sorts. */
 void changes_complete(struct changes *c);
 
+/* What was created where a deleted file stands in the way: below it, or in the place of one of its
+ * directories. NULL: nothing. Of complete changes only. */
+const struct change *changes_heir(const struct changes *c, const struct change *deleted);
+/* Can only one of them be there? */
+bool change_excludes(const char *path, const char *other);
+
 const char *change_operation(enum change_type t); /* "create", "modify", "delete" */

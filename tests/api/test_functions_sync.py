@@ -132,6 +132,53 @@ def test_rollback_restores_deletions(mounts):
     assert content(path) == {"changed": "before"}
 
 
+SWAP = ("import os, shutil\ndef f():\n    os.remove('/data/file')\n    os.makedirs('/data/file/deep')\n"
+        "    open('/data/file/deep/x', 'w').write('1')\n    open('/data/file/y', 'w').write('2')\n"
+        "    shutil.rmtree('/data/dir')\n    open('/data/dir', 'w').write('3')\n    open('/data/z', 'w').write('4')")
+SWAP_BEFORE = {"file": "f", "dir/a": "a", "dir/sub/b": "b"}
+
+
+def swapped(daemon):
+    path = host_dir(daemon, file="f")
+    os.makedirs(path + "/dir/sub")
+    for name in ("dir", "dir/sub"):
+        os.chmod(f"{path}/{name}", 0o777)
+    for name in ("dir/a", "dir/sub/b"):
+        with open(f"{path}/{name}", "w", encoding="utf-8") as f:
+            f.write(name[-1])
+    mount = {"dirs": {"/data": path}, "permissions": WRITE}
+    result = call(daemon, PY, SWAP, options={"mount": mount})
+    assert result["status"] == "success", result
+    return path, result["meta"]["callId"]
+
+
+@pytest.mark.parametrize("how", ["continue", "abort", "rollback"])
+def test_a_directory_takes_the_place_of_a_file_and_a_file_of_a_directory(mounts, how):
+    path, ident = swapped(mounts)
+    report = sync(mounts, ident, onError=how).json()
+    assert report["failed"] == [] and report["rolledBack"] is False, report
+    assert content(path) == {"file/deep/x": "1", "file/y": "2", "dir": "3", "z": "4"}
+
+
+def test_what_cannot_be_replaced_stays(mounts):
+    path, ident = swapped(mounts)
+    with open(path + "/dir/other", "w", encoding="utf-8") as f:
+        f.write("not ours")
+    report = sync(mounts, ident, onError="continue").json()
+    assert sorted(f["path"] for f in report["failed"]) == ["/data/dir", "/data/dir/a", "/data/dir/sub/b"], report
+    assert "/data/dir/a" not in report["synced"] and "/data/file" in report["synced"]
+    assert content(path) == {"file/deep/x": "1", "file/y": "2", "z": "4",
+                             "dir/a": "a", "dir/sub/b": "b", "dir/other": "not ours"}
+
+
+def test_rollback_puts_back_what_was_replaced(mounts):
+    path, ident = swapped(mounts)
+    os.mkdir(path + "/z")  # the last one cannot be written
+    report = sync(mounts, ident, onError="rollback").json()
+    assert report["rolledBack"] is True and report["synced"] == [], report
+    assert content(path) == SWAP_BEFORE
+
+
 def test_an_abort_undoes_what_was_written(mounts):
     path = prepared(mounts)
     report = sync(mounts, changed(mounts, path), onError="rollback",
