@@ -130,6 +130,7 @@ TABLE = {
         ("test_functions_call.py::test_syntax_errors_show_where[python]", PATHS),
         ("test_sessions.py::test_code_that_cannot_be_loaded_again", PATHS),
         ("test_sessions.py::test_files_environment_and_directory", PATHS),
+        ("test_sessions.py::test_a_soft_reset_loads_what_lies_beside_the_code_anew", PATHS),
         ("test_inspect.py::test_without_the_program_it_says_so", "its programs lie where only root can go"),
         ("test_archive.py::test_what_is_inside_looks_as_it_did_outside", HOST),
         ("test_archive.py::test_set_id_bits_and_owners_are_not_taken", HOST),
