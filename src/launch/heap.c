@@ -149,8 +149,9 @@ static void plug_break(void)
     rest = mallinfo2().keepcost;
     if ((size_t)(above - top) + GAP_MAX > rest)
         return;
-    if (above > top)
-        (void)!malloc((size_t)(above - top) - CHUNK_HEAD);
+    /* cppcheck-suppress leakReturnValNotUsed ; it is the plug, and stays */
+    if (above > top && !malloc((size_t)(above - top) - CHUNK_HEAD))
+        return;
     (void)madvise(above, rest - (size_t)(above - top), MADV_NOHUGEPAGE);
 }
 
