@@ -33,8 +33,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
             break;
         memcpy(&head, data + at, sizeof head);
         assert(got == -EPROTO || (got == (ssize_t)head && got <= ROOM));
+        if (got < 0)
+            break; /* whoever meets that closes: nothing tells where the next one begins */
         at += sizeof head + head;
-        assert(got < 0 || memcmp(room, data + at - head, head) == 0);
+        assert(memcmp(room, data + at - head, head) == 0);
     }
     (void)close(pair[1]);
     free(room);
