@@ -151,6 +151,20 @@ def handler(event):
 '''
 
 
+JAVASCRIPT = r'''
+const fs = require('fs');
+const lines = (path) => fs.readFileSync(path, 'utf8').split('\n').filter(Boolean);
+exports.handler = () => {
+    const out = lines('/proc/self/status').map((l) => 'status ' + l);
+    out.push(...lines('/proc/self/limits').map((l) => 'limit ' + l));
+    out.push('oom ' + lines('/proc/self/oom_score_adj')[0], 'host ' + require('os').hostname(), 'at ' + process.cwd());
+    out.push(...lines('/proc/self/mountinfo').map((l) => 'mount ' + l.split(' ').slice(3, 6).join(' ')));
+    fs.writeFileSync('file', 'made');
+    return [...out, 'end'];
+}
+'''
+
+
 def walls(lines):
     """Sorted, and without what differs anyway."""
     if not lines or lines[-1] != "end":
@@ -161,6 +175,9 @@ def walls(lines):
         kept = [re.sub(r"/tmp/sandbox-executor-\w+/[\d-]+", "RUN", l) for l in kept if not l.startswith("session ")]
     # Less may be writable than usual; what is, is said in `writable`.
     return sorted(l for l in kept if not re.match("mount / /usr(/local)? rw", l))
+
+
+TINY = {"python": "def handler(e): return 1", "javascript": "exports.handler = () => 1"}
 
 
 class Handler:
@@ -175,7 +192,7 @@ class Handler:
         def is_warm():
             assert self.answer(daemon)[0] == "right"
             self.right = None
-            return self.language != "python" or daemon.execute("def handler(e): return 1")["isolation"]["warm"]
+            return self.language not in TINY or daemon.execute(TINY[self.language], self.language)["isolation"]["warm"]
         harness.wait_until(is_warm, "a warmed interpreter")
         assert self.answer(daemon)[0] == "right" and self.answer(daemon)[0] == "right"
 
@@ -281,6 +298,62 @@ class Commands(Sandboxes):
         return self.use(koyeb.Sandbox(daemon, self.at))
 
 
+class Sessions:
+    """A function session: its code is loaded, called twice with a file in between, and it is deleted."""
+
+    def __init__(self):
+        self.right = None
+
+    def warm(self, daemon):
+        for _ in range(3):
+            assert self.answer(daemon)[0] == "right"
+
+    def answer(self, daemon):
+        body = {"language": "python", "code": PYTHON, "timeout": TIMEOUT_S}
+        made = daemon.request("POST", "/v1/sessions", json=body, timeout=PATIENCE_S)
+        if made.status != 201:
+            return "error", self.refusal(made)
+        at = f"/v1/sessions/{made.json()['id']}"
+        try:
+            return self.use(daemon, at)
+        finally:
+            gone = daemon.request("DELETE", at, timeout=PATIENCE_S)
+            if gone.status not in (200, 204, 404):
+                raise Finding(f"cannot be deleted: {gone}")
+
+    def use(self, daemon, at):
+        kinds = []
+        for files in ({}, {"given": "text"}):
+            body = {"functionName": "handler", "args": [None], "options": {"files": files}}
+            called = daemon.request("POST", f"{at}/call", json=body, timeout=PATIENCE_S)
+            if called.status != 200:
+                return "error", self.refusal(called)
+            kinds.append(self.check(called.json()))
+        return max(kinds, key=lambda kind: kind[0] == "error")
+
+    def check(self, result):
+        if not result["success"]:
+            if result["status"] == "timeout" or not result["error"]["message"]:
+                raise Finding(f"an end without a reason: {result}")
+            return "error", result["error"]["message"]
+        seen = walls(result["result"])
+        self.right = self.right or seen
+        if seen != self.right:
+            more, less = sorted(set(seen) - set(self.right)), sorted(set(self.right) - set(seen))
+            raise Finding(f"other walls: {more} instead of {less}")
+        return "right", ""
+
+    @staticmethod
+    def refusal(response):
+        """Code that could not be loaded is 422 with the result of the attempt."""
+        if response.status != 422:
+            return error_words(response)
+        error = response.json()["error"]
+        if not error["message"]:
+            raise Finding(f"neither an answer nor an error: {response}")
+        return error["message"]
+
+
 def keepers(daemon):
     return [p for p in daemon.tree() if harness.read_proc(p, "comm").strip() == b"sandbox-keeper"
             and harness.is_alive(p)]
@@ -300,7 +373,10 @@ SCENARIOS = {
     "shell": ({"POOL_EXEC": 0}, lambda: Handler("shell", SHELL, lambda r: r["stdout"].splitlines()), None),
     "birth": ({"POOL_EXEC": 0}, lambda: Handler("shell", SHELL, lambda r: r["stdout"].splitlines()), kill_keepers),
     "python": ({"POOL_EXEC": 0, "POOL_PYTHON": 1}, lambda: Handler("python", PYTHON, lambda r: r["return_value"]), None),
+    "javascript": ({"POOL_EXEC": 0, "POOL_NODE": 1, "NODE_ZYGOTE": "true"},
+                   lambda: Handler("javascript", JAVASCRIPT, lambda r: r["return_value"]), None),
     "commands": ({"POOL_EXEC": 0}, Commands, None),
     "sandbox": ({"POOL_EXEC": 0}, Sandboxes, None),
+    "session": ({"POOL_EXEC": 0}, Sessions, None),
 }
 HTTP_ERRORS = (http.client.HTTPException, OSError)

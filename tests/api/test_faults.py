@@ -148,7 +148,7 @@ SWEEPS = [
     ("birth", ("launcher", "keeper"), 15),
     ("python", ALL if LONG else ("keeper", "init", "process"), 15),
     ("commands", ("init", "worker"), 12),
-] + [("sandbox", ALL, 40)] * LONG
+] + [("sandbox", ALL, 40), ("session", ALL, 20), ("javascript", ALL, 20)] * LONG
 
 
 @pytest.mark.parametrize("name, roles, least", SWEEPS, ids=[row[0] for row in SWEEPS])
