@@ -256,7 +256,8 @@ __attribute__((noreturn)) static void run_job(void *user)
     int r;
 
     (void)prctl(PR_SET_NAME, "python3");
-    (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is an exception, as in every Python */
+    (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is an exception, as in every Python, */
+    (void)signal(SIGXFSZ, SIG_IGN); /* and so is a file that is larger than its own limit */
     if (w->science)                 /* who knows what they left to be done after a fork */
         PyOS_AfterFork_Child();
     wake(w);

@@ -409,3 +409,18 @@ def handler(event):
     return "the end"
 """)
     assert result["status"] == "success" and result["return_value"] == "the end", result
+
+
+def test_a_file_beyond_its_own_limit_is_an_exception(daemon):
+    """As in every Python, which ignores the signal; also in a copy of a warmed one."""
+    code = """
+import errno, resource
+def handler(event):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    try:
+        with open("large", "wb", buffering=0) as f:
+            return [f.write(bytes(8192)), f.write(b"x")]
+    except OSError as error:
+        return errno.errorcode[error.errno]
+"""
+    assert daemon.returned(code) == "EFBIG"
