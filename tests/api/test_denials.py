@@ -55,6 +55,16 @@ def test_a_function_is_told(daemon, what):
     assert result["termination"]["hint"]
 
 
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_session_is_told(daemon, what):
+    made = daemon.request("POST", "/v1/sessions", json={"language": "python", "code": textwrap.dedent(REFUSED[what][1])})
+    at = f"/v1/sessions/{made.json()['id']}"
+    result = daemon.request("POST", f"{at}/call", json={"functionName": "handler", "args": [None]}).json()
+    assert daemon.request("DELETE", at).status == 204
+    assert result["success"] is False and what in kinds(result), result
+    assert result["termination"]["hint"]
+
+
 @pytest.mark.parametrize("what", [w for w in REFUSED if REFUSED[w][2]])
 def test_a_command_is_told(daemon, what):
     result = Sandbox(daemon).run(REFUSED[what][2])
