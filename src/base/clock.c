@@ -13,6 +13,14 @@ uint64_t clock_us(void)
     return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
 }
 
+int64_t clock_lead_us(void)
+{
+    struct timespec wall = {0};
+
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    return wall.tv_sec * INT64_C(1000000) + wall.tv_nsec / 1000 - (int64_t)clock_us();
+}
+
 const char *clock_iso(char out[CLOCK_ISO_MAX])
 {
     struct timespec t = {0};

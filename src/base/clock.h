@@ -5,6 +5,9 @@
 #include <stdint.h>
 
 uint64_t clock_us(void); /* monotonic */
+/* How far the clock on the wall is ahead of that one. It is another number only when somebody has
+ * set the clock: correcting its speed moves both. */
+int64_t clock_lead_us(void);
 enum { CLOCK_ISO_MAX = 40 };
 /* ISO 8601, UTC, microseconds, "Z". Returns out. */
 const char *clock_iso(char out[CLOCK_ISO_MAX]);

@@ -38,12 +38,12 @@ static int exit_status(int code)
 struct state {
     const struct init *conf;
     int ctl, signals;
-    int workspace;         /* directory */
-    int numbers;           /* /proc/loadavg, whose last word is the newest number given out */
-    struct watch watch;    /* of memory */
-    int64_t oom;           /* times it had to kill */
-    bool ended;            /* EXITED was sent */
-    struct timespec born;  /* lent files are older; zero: there are none */
+    int workspace;      /* directory */
+    int numbers;        /* /proc/loadavg, whose last word is the newest number given out */
+    struct watch watch; /* of memory */
+    int64_t oom;        /* times it had to kill */
+    bool ended;         /* EXITED was sent */
+    struct scan_birth born;
     struct scan_dirs dirs; /* of them */
     pid_t first;           /* the program */
 };
@@ -374,7 +374,7 @@ void init_run(const struct init *conf)
     s.numbers = conf->accounted ? open("/proc/loadavg", O_RDONLY | O_CLOEXEC) : -1;
     if (conf->lazy) {
         scan_note(s.workspace, &s.dirs);
-        s.born = os_file_clock();
+        s.born = scan_birth_now();
     }
     if (conf->relay)
         relay_hand_out(&s);

@@ -23,7 +23,7 @@
 #define STAGE  "/mnt"
 #define LAYERS ".lazy"
 #define SHOWN  "t"
-enum { PATH_ROOM = 64, OPTIONS_ROOM = 512, STAGED_MAX = 3, TICK_NS = 1000000 };
+enum { PATH_ROOM = 64, OPTIONS_ROOM = 512, STAGED_MAX = 3, TICK_NS = 1000000, TICKS_MAX = 250 };
 
 /* ---- stubs ---- */
 
@@ -236,18 +236,21 @@ static int lend(const struct lazy *z, size_t i, int tree, int layers, struct len
                : 0;
 }
 
-/* Whatever changes from now on has a later time than any stub (init.c). */
+/* Whatever changes from now on has a later time than any stub (init.c). Times of files move on
+ * within ten milliseconds, unless the clock is set back meanwhile: then the stubs stay newer than
+ * what follows, and init takes all of them for changed, which costs time and nothing else. */
 static void wait_for_tick(void)
 {
     const struct timespec pause = {.tv_nsec = TICK_NS};
     struct timespec made, now;
+    int ticks = 0;
 
     (void)clock_gettime(CLOCK_REALTIME, &made);
     do {
         (void)nanosleep(&pause, NULL);
         (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    } while (now.tv_sec < made.tv_sec ||
-             (now.tv_sec == made.tv_sec && now.tv_nsec <= made.tv_nsec));
+    } while (++ticks < TICKS_MAX && (now.tv_sec < made.tv_sec ||
+                                     (now.tv_sec == made.tv_sec && now.tv_nsec <= made.tv_nsec)));
 }
 
 int lazy_mount(const struct lazy *z, int tree)

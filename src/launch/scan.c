@@ -10,10 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/os.h"
 #include "launch/entries.h"
 #include "launch/wire.h"
+
+enum { CLOCK_SLACK_US = 10000 }; /* two clocks cannot be read at once */
 
 struct scan {
     int root, ctl;
@@ -229,10 +232,24 @@ void scan_note(int dir, struct scan_dirs *ret)
         qsort(ret->v, ret->n, sizeof *ret->v, by_inode);
 }
 
+struct scan_birth scan_birth_now(void)
+{
+    return (struct scan_birth){.at = os_file_clock(), .lead_us = clock_lead_us()};
+}
+
+/* Where the clock was set back since, what was changed may look older than what was lent: then
+ * everything leaves, and whoever gets it compares. */
+static struct timespec birth_of(const struct scan_birth *b)
+{
+    const struct timespec unknown = {0};
+
+    return clock_lead_us() < b->lead_us - CLOCK_SLACK_US ? unknown : b->at;
+}
+
 void scan_workspace(const struct scan_order *o)
 {
     struct scan s = {
-        .root = o->dir, .ctl = o->ctl, .all = o->all, .born = o->born, .dirs = o->dirs};
+        .root = o->dir, .ctl = o->ctl, .all = o->all, .born = birth_of(&o->born), .dirs = o->dirs};
     struct init_msg end = {.verb = INIT_SCANNED};
 
     walk(&s, o->dir, 0);

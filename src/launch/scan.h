@@ -32,11 +32,18 @@ struct scan_dirs {
 /* Notes all directories below; what there is no memory for counts as moved. */
 void scan_note(int dir, struct scan_dirs *ret);
 
+/* Files that are older and in their place were lent and are told without a descriptor, which is not
+ * made, either. Zero: there are none. */
+struct scan_birth {
+    struct timespec at;
+    int64_t lead_us; /* clock_lead_us() then */
+};
+struct scan_birth scan_birth_now(void);
+
 struct scan_order {
     int dir, ctl;
-    bool all;             /* hidden files, too */
-    struct timespec born; /* files that are older and in their place were lent and are told without
-                             a descriptor, which is not made, either; zero: there are none */
+    bool all; /* hidden files, too */
+    struct scan_birth born;
     const struct scan_dirs *dirs; /* as they were then */
 };
 void scan_workspace(const struct scan_order *o);

@@ -3,7 +3,6 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "net/callback_inner.h"
 
@@ -313,7 +312,7 @@ static void on_backlog(evutil_socket_t fd, short what, void *user)
 static void on_expire(evutil_socket_t fd, short what, void *user)
 {
     struct callback *cb = user;
-    size_t lost = spool_expire(cb->spool, (int64_t)time(NULL));
+    size_t lost = spool_expire(cb->spool, spool_now_s());
 
     (void)fd, (void)what;
     if (lost > 0)

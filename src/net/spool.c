@@ -15,7 +15,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -25,6 +24,7 @@
 enum {
     HEAD_MAX = 512,
     TAIL_MAX = 8192,
+    US_PER_S = 1000000,
     REJECTED_SHARE = 4, /* refused files may fill this part of the whole: one in four */
 };
 
@@ -223,6 +223,11 @@ struct spool_entry *spool_next(const struct spool *s)
     return NULL;
 }
 
+int64_t spool_now_s(void)
+{
+    return (int64_t)(clock_us() / US_PER_S);
+}
+
 size_t spool_expire(struct spool *s, int64_t now_s)
 {
     int64_t oldest = now_s - (int64_t)s->age_max_s;
@@ -283,7 +288,7 @@ struct spool_entry *spool_put(struct spool *s, const char *id, struct bytes body
     if (put_frame(s, o)) {
         bytes = o->head.n + body.n + o->tail.n;
         if (used <= s->bytes_max && bytes <= s->bytes_max - used)
-            o->entry = spool_entry_add(s, id, bytes, (int64_t)time(NULL));
+            o->entry = spool_entry_add(s, id, bytes, spool_now_s());
     }
     if (!o->entry) {
         op_free(o);

@@ -29,7 +29,7 @@ struct spool;
 struct spool_entry {
     char id[SPOOL_ID_MAX + 1];
     uint64_t bytes;
-    int64_t born_s; /* wall clock */
+    int64_t born_s; /* of the monotonic clock: one that is set makes nothing old */
     bool on_disk;
     bool replaced; /* a newer one has the name: the file is not ours any more */
     void *user;    /* whoever works on it; NULL: nobody */
@@ -81,6 +81,8 @@ void spool_postpone(struct spool *s, struct spool_entry *e);
 struct spool_entry *spool_next(const struct spool *s);
 /* Drops what is too old and nobody works on. How many results were lost by that. */
 size_t spool_expire(struct spool *s, int64_t now_s);
+/* What spool_expire() wants to be told. */
+int64_t spool_now_s(void);
 
 struct spool_counts {
     uint64_t files, bytes, rejected; /* bytes: of both */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/fd.h"
 #include "base/os.h"
@@ -125,13 +126,21 @@ static int list_files(int dir, struct findings *f)
     return r;
 }
 
+/* A file says when it was made only by the clock on the wall; one of tomorrow was made today. */
+static int64_t born_of(const struct found *f)
+{
+    int64_t age = (int64_t)time(NULL) - f->at.tv_sec;
+
+    return spool_now_s() - (age > 0 ? age : 0);
+}
+
 static int load_waiting(struct spool *s)
 {
     struct findings f = {0};
     int r = list_files(s->dir, &f);
 
     for (size_t i = 0; i < f.n && r == 0; i++) {
-        struct spool_entry *e = spool_entry_add(s, f.v[i].id, f.v[i].bytes, f.v[i].at.tv_sec);
+        struct spool_entry *e = spool_entry_add(s, f.v[i].id, f.v[i].bytes, born_of(&f.v[i]));
 
         if (e)
             e->on_disk = true;
@@ -156,7 +165,7 @@ static int load_rejected(struct spool *s)
         }
         memcpy(e->id, f.v[i].id, sizeof e->id);
         e->bytes = f.v[i].bytes;
-        e->born_s = f.v[i].at.tv_sec;
+        e->born_s = born_of(&f.v[i]);
         TAILQ_INSERT_TAIL(&s->rejected, e, link);
         s->rejected_n++;
         s->rejected_bytes += e->bytes;

@@ -249,11 +249,42 @@ static void the_old_are_dropped(void **state)
     struct spool_entry *b;
 
     assert_non_null(put(s, "a", "{}"));
-    assert_int_equal(spool_expire(s->spool, time(NULL) + 3500), 0);
-    assert_int_equal(spool_expire(s->spool, time(NULL) + 3700), 1);
+    assert_int_equal(spool_expire(s->spool, spool_now_s() + 3500), 0);
+    assert_int_equal(spool_expire(s->spool, spool_now_s() + 3700), 1);
     b = put(s, "b", "{}");
     settle(s, b);
     assert_false(exists(s, "a.json"));
+}
+
+static void age_of(const struct stage *s, const char *name, int64_t seconds)
+{
+    const struct timespec then = {.tv_sec = time(NULL) - seconds};
+    char path[PATH_BYTES * 2];
+
+    (void)snprintf(path, sizeof path, "%s/%s", s->path, name);
+    assert_int_equal(utimensat(AT_FDCWD, path, (struct timespec[2]){then, then}, 0), 0);
+}
+
+/* Files know the clock on the wall, which may have been wrong, or be wrong now. */
+static void a_clock_that_was_set_makes_no_result_old(void **state)
+{
+    struct stage *s = *state;
+    static const char text[] = "{\"execution_id\":\"x\",\"result\":{}}";
+    struct spool_counts n;
+
+    write_file(s, "old.json", text);
+    age_of(s, "old.json", 4000);
+    write_file(s, "young.json", text);
+    age_of(s, "young.json", 3000);
+    write_file(s, "unborn.json", text);
+    age_of(s, "unborn.json", -1000000000);
+    reopen(s, 3600);
+    assert_int_equal(spool_expire(s->spool, spool_now_s()), 1);
+    spool_counts(s->spool, &n);
+    assert_int_equal(n.files, 2);
+    assert_int_equal(spool_expire(s->spool, spool_now_s() + 700), 1);
+    assert_int_equal(spool_expire(s->spool, spool_now_s() + 3500), 0);
+    assert_int_equal(spool_expire(s->spool, spool_now_s() + 3700), 1);
 }
 
 static void rubbish_is_no_result(void **state)
@@ -355,6 +386,7 @@ int main(void)
         T(the_refused_are_put_aside_and_stay_there),
         T(a_newer_result_of_the_same_id_wins),
         T(the_old_are_dropped),
+        T(a_clock_that_was_set_makes_no_result_old),
         T(rubbish_is_no_result),
         T(half_written_files_and_strangers_are_not_results),
         T(a_file_that_grew_is_not_read),
