@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "core/port_jail.h"
+#include "launch/guard.h"
 #include "launch/lend.h"
 #include "launch/prestart.h"
 #include "launch/root.h"

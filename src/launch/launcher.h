@@ -23,6 +23,3 @@ struct launcher {
     struct pending pending[PENDING_MAX]; /* a ring */
     size_t pending_at, pending_n;
 };
-
-/* Ends with EXIT_SUCCESS when the daemon closed its socket or has been told why nothing works. */
-__attribute__((noreturn)) void launcher_main(struct launcher *l);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "core/port_jail.h"
+#include "launch/guard.h"
 #include "launch/process.h"
 #include "launch/processes.h"
 #include "launch/runner.h"

@@ -39,6 +39,3 @@ struct launcher {
     struct place place[PLACES_MAX];
     size_t n; /* highest used + 1 */
 };
-
-/* Ends with EXIT_SUCCESS when the daemon closed its socket or has been told why nothing works. */
-__attribute__((noreturn)) void launcher_main(struct launcher *l);
