@@ -145,22 +145,6 @@ void tree_each(pid_t top, tree_fn *fn, void *user)
     processes_free(&all);
 }
 
-static void count_one(void *user, pid_t pid)
-{
-    size_t *n = user;
-
-    (void)pid;
-    (*n)++;
-}
-
-size_t tree_count(pid_t top)
-{
-    size_t n = 0;
-
-    tree_each(top, count_one, &n);
-    return n;
-}
-
 size_t tree_strays(pid_t top)
 {
     size_t n = tree_count(top);
