@@ -40,6 +40,8 @@ const { reallyExit } = process;
 const { writeSync } = fs;
 const { from, byteLength } = Buffer;
 
+let tools; // of javascript.js: what makes the place of a syntax error the program's
+
 // ---- the channel ----
 
 function send(kind, text) {
@@ -114,18 +116,6 @@ function peekAt(name) {
         : '()=>void 0';
 }
 
-/* A syntax error as it would be without our additions to the text; no frame is the program's. */
-function relocate(job, error, prefix) {
-    const lines = `${error.stack}`.replace(/\n    at [^]*$/, '').split('\n');
-    const at = /:(\d+)$/.exec(lines[0]);
-    if (at && lines.length > 2) {
-        lines[1] = job.code.split('\n')[at[1] - 1];
-        if (at[1] === '1') lines[2] = lines[2].slice(prefix);
-    }
-    error.stack = lines.join('\n');
-    return error;
-}
-
 /* A script, or the body of a function: what stands before the program in its first line is ours. */
 function build(job, prefix, code, parameters) {
     const options = {
@@ -135,7 +125,7 @@ function build(job, prefix, code, parameters) {
         return parameters ? vm.compileFunction(prefix + code, parameters, options)
             : new vm.Script(`${prefix}${code}\n})`, options).runInThisContext();
     } catch (e) {
-        throw relocate(job, e, prefix.length);
+        throw tools.relocate(job, e, prefix.length);
     }
 }
 
@@ -145,20 +135,6 @@ function compile(job, code, isAsync) {
     const prefix = strict + register;
     return isAsync ? build(job, `(async function (${PARAMETERS.join(', ')}) {${prefix}`, code)
         : build(job, prefix, code, PARAMETERS);
-}
-
-/* The loader does not say where a module is wrong. The same text without its imports and exports
-   is no module any more and usually wrong in the same place. */
-function locate(job, error) {
-    const blank = (text) => text.replace(/[^\n]/g, ' ');
-    const code = job.code.replace(/^[ \t]*import\b(?!\s*[.(])[^;'"]*(['"])[^'"\n]*\1;?/gm, blank)
-        .replace(/^[ \t]*export(?:[ \t]+default)?\b/gm, blank);
-    try {
-        compile(job, code, true);
-    } catch (e) {
-        if (e.message === error.message) return e;
-    }
-    return error;
 }
 
 function startCommonjs(job, program) {
@@ -197,7 +173,7 @@ function startModule(job) {
     const done = import(job.shown[0]).then((ns) => {
         space = ns;
     }, (e) => {
-        throw e instanceof SyntaxError ? locate(job, e) : e;
+        throw e instanceof SyntaxError ? tools.locate(job, e, compile) : e;
     }).finally(() => job.place || fs.rmSync(file, { force: true }));
     return { done, found: (name) => peek(name), exported: () => space };
 }
@@ -618,7 +594,8 @@ async function stream(value, most) {
     }
 }
 
-exports.handler = async function handler(event) {
+exports.handler = async function handler(event, context) {
+    tools = context[Symbol.for('sandbox.tools')];
     if (event.mode === 'session') return new Session(event).serve();
     const job = prepare(event);
     let text = '';

@@ -40,6 +40,7 @@ const HEX = '0123456789abcdef';
 const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname', '__sandbox__'];
 const PEEK = '()=>typeof handler==="undefined"?void 0:handler';
 const ONLY_ESM = /use import statement|token 'export'|import\.meta|already been declared/;
+const TOOLS = Symbol.for('sandbox.tools');
 
 const LOADER = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
 
@@ -207,6 +208,8 @@ function makeContext(channel, told, deadline) {
     names.functionName = names.function_name;
     names.memoryLimitInMB = names.memory_limit_in_mb;
     names.getRemainingTimeInMillis = remaining;
+    // call_javascript.js is a handler like any other; it makes errors readable as we do.
+    defineProperty(names, TOOLS, { value: { locate, relocate } });
     return names;
 }
 
@@ -273,7 +276,7 @@ function isStrict(code) {
 
 /* A syntax error as it would be without our additions to the text; no frame is the program's. */
 function relocate(job, error, prefix) {
-    const lines = error.stack.replace(/\n    at [^]*$/, '').split('\n');
+    const lines = `${error.stack}`.replace(/\n    at [^]*$/, '').split('\n');
     const at = /:(\d+)$/.exec(lines[0]);
     if (at && lines.length > 2) {
         lines[1] = job.code.split('\n')[at[1] - 1];
@@ -305,16 +308,16 @@ function compile(job, code, isAsync) {
 
 /* The loader does not say where a module is wrong. The same text without its imports and exports
    is no module any more and usually wrong in the same place. */
-function locate(job, error) {
+function locate(job, error, compiler) {
     const blank = (text) => text.replace(/[^\n]/g, ' ');
     const code = job.code.replace(/^[ \t]*import\b(?!\s*[.(])[^;'"]*(['"])[^'"\n]*\1;?/gm, blank)
         .replace(/^[ \t]*export(?:[ \t]+default)?\b/gm, blank);
     try {
-        compile(job, code, true);
+        compiler(job, code, true);
     } catch (e) {
-        if (e.message === error.message) job.syntax = e;
+        if (e.message === error.message) return e;
     }
-    return job.syntax || error;
+    return error;
 }
 
 function startCommonjs(job, program, isAsync) {
@@ -378,7 +381,10 @@ function startModule(job) {
         space = ns;
     }, (e) => {
         drop();
-        throw e instanceof SyntaxError ? locate(job, e) : e;
+        if (!(e instanceof SyntaxError)) throw e;
+        const located = locate(job, e, compile);
+        if (located !== e) job.syntax = located;
+        throw located;
     });
     return { done, found: () => peek(), exported: () => space };
 }
