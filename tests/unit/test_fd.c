@@ -13,53 +13,26 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
-
-/* Open descriptors of this process: a leak shows as a difference. */
-static int count_open(void)
-{
-    int n = 0;
-
-    for (int fd = 0; fd < 256; fd++)
-        n += fcntl(fd, F_GETFD) >= 0;
-    return n;
-}
+#include "unit/pair_stage.h"
 
 static bool is_cloexec(int fd)
 {
     return fcntl(fd, F_GETFD) & FD_CLOEXEC;
 }
 
-/* Every test starts with a pair and must leave nothing open. */
-struct stage {
-    int pair[2];
-    int open_before;
-};
-
 static int setup(void **state)
 {
-    struct stage *s = calloc(1, sizeof *s);
+    struct pair_stage *s = pair_stage_new(sizeof *s);
 
     assert_non_null(s);
-    s->open_before = count_open();
-    assert_int_equal(fd_socketpair(SOCK_SEQPACKET, s->pair), 0);
     *state = s;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct stage *s = *state;
-    int before = s->open_before;
-
-    fd_close_all(s->pair, 2);
-    free(s);
-    assert_int_equal(count_open(), before);
+    assert_int_equal(fd_socketpair(SOCK_SEQPACKET, s->pair), 0);
     return 0;
 }
 
 static void descriptors_arrive_close_on_exec(void **state)
 {
-    struct stage *s = *state;
+    struct pair_stage *s = *state;
     int pipefd[2], got[4] = {-1, -1, -1, -1};
     size_t n = 4;
     char msg[16], c;
@@ -79,7 +52,7 @@ static void descriptors_arrive_close_on_exec(void **state)
 
 static void a_message_without_descriptors_needs_no_room(void **state)
 {
-    struct stage *s = *state;
+    struct pair_stage *s = *state;
     char msg[4];
 
     assert_int_equal(fd_send(s->pair[0], "abcd", 4, NULL, 0), 0);
@@ -110,7 +83,7 @@ static void send_raw(int sock, const char *msg, size_t msg_n, size_t n)
 static void surplus_descriptors_are_closed(void **state)
 {
     static const size_t sent[] = {3, 4, 5, 16, 17, 18, 40, 64};
-    struct stage *s = *state;
+    struct pair_stage *s = *state;
     int before = count_open();
     char msg[8];
 
@@ -132,7 +105,7 @@ static void surplus_descriptors_are_closed(void **state)
 /* The kernel drops what the control buffer cannot hold; the message must not pass as complete. */
 static void lost_descriptors_are_noticed(void **state)
 {
-    struct stage *s = *state;
+    struct pair_stage *s = *state;
     int before = count_open(), got[FD_PASS_MAX];
     size_t n = FD_PASS_MAX;
     char msg[8];
@@ -150,7 +123,7 @@ static void lost_descriptors_are_noticed(void **state)
 
 static void long_messages_are_refused_with_their_descriptors(void **state)
 {
-    struct stage *s = *state;
+    struct pair_stage *s = *state;
     int before = count_open(), got[2];
     size_t n = 2;
     char msg[4];
@@ -163,7 +136,7 @@ static void long_messages_are_refused_with_their_descriptors(void **state)
 
 static void empty_messages_are_not_sent_and_end_like_an_end(void **state)
 {
-    struct stage *s = *state;
+    struct pair_stage *s = *state;
     int before = count_open(), got[2];
     size_t n = 2;
     char msg[4];
@@ -191,7 +164,7 @@ static void exact_means_exact(void **state)
         {4, 3, -EPROTO},
         {4, 0, -EPROTO},
     };
-    struct stage *s = *state;
+    struct pair_stage *s = *state;
     int before = count_open();
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -214,7 +187,7 @@ static void exact_means_exact(void **state)
 
 static void a_dead_peer_is_an_error_not_a_signal(void **state)
 {
-    struct stage *s = *state;
+    struct pair_stage *s = *state;
 
     fd_close_all(s->pair + 1, 1);
     assert_int_equal(fd_send(s->pair[0], "x", 1, NULL, 0), -EPIPE);
@@ -222,7 +195,7 @@ static void a_dead_peer_is_an_error_not_a_signal(void **state)
 
 static void non_blocking_says_again(void **state)
 {
-    struct stage *s = *state;
+    struct pair_stage *s = *state;
     char msg[4];
     int r = 0;
 
@@ -238,7 +211,7 @@ static void non_blocking_says_again(void **state)
 
 static void births_are_close_on_exec(void **state)
 {
-    struct stage *s = *state;
+    struct pair_stage *s = *state;
     int copy = fd_dup(0);
 
     assert_true(copy >= 3 && is_cloexec(copy));
@@ -428,20 +401,22 @@ static void long_names_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(descriptors_arrive_close_on_exec, setup, teardown),
+        cmocka_unit_test_setup_teardown(descriptors_arrive_close_on_exec, setup,
+                                        pair_stage_teardown),
         cmocka_unit_test_setup_teardown(a_message_without_descriptors_needs_no_room, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(surplus_descriptors_are_closed, setup, teardown),
-        cmocka_unit_test_setup_teardown(lost_descriptors_are_noticed, setup, teardown),
+                                        pair_stage_teardown),
+        cmocka_unit_test_setup_teardown(surplus_descriptors_are_closed, setup, pair_stage_teardown),
+        cmocka_unit_test_setup_teardown(lost_descriptors_are_noticed, setup, pair_stage_teardown),
         cmocka_unit_test_setup_teardown(long_messages_are_refused_with_their_descriptors, setup,
-                                        teardown),
+                                        pair_stage_teardown),
         cmocka_unit_test_setup_teardown(empty_messages_are_not_sent_and_end_like_an_end, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(exact_means_exact, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_dead_peer_is_an_error_not_a_signal, setup, teardown),
-        cmocka_unit_test_setup_teardown(non_blocking_says_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(births_are_close_on_exec, setup, teardown),
-        cmocka_unit_test_setup_teardown(reads_are_whole_until_the_end, setup, teardown),
+                                        pair_stage_teardown),
+        cmocka_unit_test_setup_teardown(exact_means_exact, setup, pair_stage_teardown),
+        cmocka_unit_test_setup_teardown(a_dead_peer_is_an_error_not_a_signal, setup,
+                                        pair_stage_teardown),
+        cmocka_unit_test_setup_teardown(non_blocking_says_again, setup, pair_stage_teardown),
+        cmocka_unit_test_setup_teardown(births_are_close_on_exec, setup, pair_stage_teardown),
+        cmocka_unit_test_setup_teardown(reads_are_whole_until_the_end, setup, pair_stage_teardown),
         cmocka_unit_test_setup_teardown(nothing_leads_out, tree_setup, tree_teardown),
         cmocka_unit_test_setup_teardown(long_names_are_refused, tree_setup, tree_teardown),
     };
