@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "app/host_file.h"
-#include "base/jw.h"
+#include "app/sync_rows.h"
 
-enum { ROW_ROOM = 512, ESCAPE_FACTOR = 6 };
 /* Before all types of changes: deletions that make room. */
 enum { MAKING_ROOM = -1 };
 
@@ -18,18 +17,24 @@ struct sync {
     struct done {
         const struct change *change; /* borrowed */
         char *kept; /* owned: where the host's own file is until the end; NULL: we have its bytes */
-        const struct change *heir; /* of a deletion that makes room; NULL: of no other */
-        bool undone, told;         /* what it made room for could not be written */
-    } * done;                      /* owned: what can be undone */
+        bool undone, told; /* what it made room for could not be written */
+    } * done;              /* owned: what can be undone */
     size_t done_n;
-    size_t kept_n; /* of those that are put aside */
-    int type;      /* which kind of change is looked at, or MAKING_ROOM */
-    size_t next;   /* and which one of all */
+    const struct change **heir; /* owned: heir_of() each change */
+    size_t kept_n;              /* of those that are put aside */
+    int type;                   /* which kind of change is looked at, or MAKING_ROOM */
+    size_t next;                /* and which one of all */
     const struct change *now;
-    int result;                         /* of writing it */
-    struct buf failed, skipped, events; /* owned: JSON rows */
+    int result;            /* of writing it */
+    struct sync_rows rows; /* owned */
     bool stopped, rolled_back;
 };
+
+/* What a deletion makes room for; NULL: for nothing. */
+static const struct change *heir_of(const struct sync *s, const struct change *one)
+{
+    return s->heir[one - s->order.changes->v];
+}
 
 /* ---- one change ---- */
 
@@ -87,7 +92,7 @@ static void undo_room(struct sync *s, const struct change *one)
     for (size_t i = 0; i < s->done_n; i++) {
         struct done *d = &s->done[i];
 
-        if (!d->heir || d->undone || !change_excludes(one->path, d->change->path))
+        if (!heir_of(s, d->change) || d->undone || !change_excludes(one->path, d->change->path))
             continue;
         make_room(s->order.tree, one, d->change);
         d->undone = undo(s->order.tree, d) == 0;
@@ -120,8 +125,8 @@ static int put_aside(struct sync *s, struct done *d)
     const char *path = "";
     int root = target(s->order.tree, d->change, &path);
 
-    if ((s->order.rules->on_error != ERROR_ROLLBACK && !d->heir) || !d->change->before ||
-        !d->change->before->unread)
+    if ((s->order.rules->on_error != ERROR_ROLLBACK && !heir_of(s, d->change)) ||
+        !d->change->before || !d->change->before->unread)
         return 0;
     return host_file_keep(root, path, &d->kept);
 }
@@ -147,14 +152,12 @@ static void step_apply(struct sync *s)
     int root = target(s->order.tree, s->now, &path);
 
     *d = (struct done){.change = s->now};
-    if (s->type == MAKING_ROOM)
-        d->heir = changes_heir(s->order.changes, s->now);
     s->result = put_aside(s, d);
     if (s->result == 0)
         s->result = apply(s->order.tree, s->now);
     if (s->result == 0) {
-        if (d->heir)
-            make_room(s->order.tree, s->now, d->heir);
+        if (heir_of(s, s->now))
+            make_room(s->order.tree, s->now, heir_of(s, s->now));
         s->done_n++;
         s->kept_n += d->kept != NULL;
         return;
@@ -169,97 +172,28 @@ static void step_apply(struct sync *s)
 
 /* ---- the report ---- */
 
-/* Rows are added one by one, each makes room for itself. */
-static struct jw row_begin(struct buf *rows, const struct change *one)
-{
-    rows->max = rows->n + ROW_ROOM + ESCAPE_FACTOR * (2 * strlen(one->path) + MOUNT_HOST_MAX);
-    return (struct jw){.out = rows, .comma = rows->n > 0};
-}
-
-static void put_real_path(struct jw *w, const struct sync *s, const struct change *one)
-{
-    const struct mount_dir *d = mount_of(&s->order.tree->mount, one->path);
-    struct buf path = BUF_INIT(strlen(one->path) + MOUNT_HOST_MAX + 1);
-
-    if (!d)
-        return;
-    (void)buf_puts(&path, d->host);
-    (void)buf_puts(&path, one->path + strlen(d->inside));
-    if (!path.failed)
-        jw_kv_bytes(w, "realPath", path.p, path.n);
-    buf_done(&path);
-}
-
-/* error: NULL with nothing to say, "" for success. */
 static void tell(struct sync *s, const char *event, const struct change *one, const char *error)
 {
-    size_t before = s->events.n;
-    struct jw w = row_begin(&s->events, one);
+    struct bytes row = sync_rows_event(&s->rows, &s->order.tree->mount, event, one, error);
 
-    jw_object(&w);
-    jw_kv_string(&w, "event", event);
-    jw_kv_bytes(&w, "path", one->path, strlen(one->path));
-    jw_kv_string(&w, "type", change_operation(one->type));
-    jw_kv_int(&w, "size", (int64_t)one->size);
-    if (error) {
-        put_real_path(&w, s, one);
-        jw_kv_bool(&w, "success", !*error);
-        if (*error)
-            jw_kv_string(&w, "error", error);
-    }
-    jw_object_end(&w);
-    before += before > 0; /* the comma */
-    if (s->order.event && !s->events.failed)
-        s->order.event(s->order.user, event, s->events.p + before, s->events.n - before);
-}
-
-static void put_failed(struct sync *s, const struct change *one, const char *error)
-{
-    struct jw w = row_begin(&s->failed, one);
-
-    jw_object(&w);
-    jw_kv_bytes(&w, "path", one->path, strlen(one->path));
-    jw_kv_string(&w, "error", error);
-    jw_object_end(&w);
-}
-
-static void put_path(struct buf *rows, const struct change *one)
-{
-    struct jw w = row_begin(rows, one);
-
-    jw_bytes(&w, one->path, strlen(one->path));
-}
-
-static void put_list(struct jw *w, const char *key, const struct buf *rows)
-{
-    jw_key(w, key);
-    jw_array(w);
-    (void)buf_put(w->out, rows->p ? rows->p : "", rows->n);
-    jw_array_end(w);
+    if (s->order.event && row.p)
+        s->order.event(s->order.user, event, row.p, row.n);
 }
 
 void sync_report(const struct sync *s, struct buf *out)
 {
     struct buf synced = BUF_INIT(0);
-    struct jw w = JW(out);
 
     for (size_t i = 0; i < s->done_n; i++)
         if (!s->done[i].undone)
-            put_path(&synced, s->done[i].change);
-    *out = BUF_INIT(synced.n + s->failed.n + s->skipped.n + s->events.n + ROW_ROOM);
-    jw_object(&w);
-    put_list(&w, "synced", &synced);
-    put_list(&w, "failed", &s->failed);
-    put_list(&w, "skipped", &s->skipped);
-    jw_kv_bool(&w, "rolledBack", s->rolled_back);
-    put_list(&w, "events", &s->events);
-    jw_object_end(&w);
+            sync_rows_path(&synced, s->done[i].change);
+    sync_rows_put(&s->rows, &synced, s->rolled_back, out);
     buf_done(&synced);
 }
 
 bool sync_is_complete(const struct sync *s)
 {
-    return !s->stopped && s->failed.n == 0;
+    return !s->stopped && s->rows.failed.n == 0;
 }
 
 /* ---- all of them ---- */
@@ -282,11 +216,11 @@ static bool is_wanted(struct sync *s, const struct change *one)
         return false;
     }
     if (target(o->tree, one, &below) < 0) {
-        put_path(&s->skipped, one);
+        sync_rows_path(&s->rows.skipped, one);
         return false;
     }
     if (answer == ANSWER_SKIP) {
-        put_path(&s->skipped, one);
+        sync_rows_path(&s->rows.skipped, one);
         tell(s, "skipped", one, NULL);
         return false;
     }
@@ -301,9 +235,7 @@ static bool is_wanted(struct sync *s, const struct change *one)
 /* Is it the turn of such a change? */
 static bool is_its_turn(const struct sync *s, const struct change *one)
 {
-    bool makes_room = one->type == CHANGE_DELETED && changes_heir(s->order.changes, one) != NULL;
-
-    return makes_room ? s->type == MAKING_ROOM : (int)one->type == s->type;
+    return heir_of(s, one) ? s->type == MAKING_ROOM : (int)one->type == s->type;
 }
 
 /* The next one to be written; false: there is none. */
@@ -347,7 +279,7 @@ static void tell_undone(struct sync *s)
         if (!d->undone || d->told)
             continue;
         d->told = true;
-        put_failed(s, d->change, words);
+        sync_rows_failed(&s->rows, d->change, words);
         tell(s, "syncError", d->change, words);
     }
 }
@@ -357,7 +289,7 @@ static void settle(struct sync *s)
     const char *words = s->result < 0 ? strerror(-s->result) : "";
 
     if (s->result < 0) {
-        put_failed(s, s->now, words);
+        sync_rows_failed(&s->rows, s->now, words);
         tell(s, "syncError", s->now, words);
     }
     tell(s, "afterSync", s->now, words);
@@ -382,6 +314,20 @@ static void step_done(struct work *w)
     work_submit(s->order.work, &s->work);
 }
 
+static bool sync_init(struct sync *s)
+{
+    const struct changes *all = s->order.changes;
+
+    s->done = calloc(all->n + 1, sizeof *s->done);
+    s->heir = calloc(all->n + 1, sizeof *s->heir);
+    if (!s->done || !s->heir)
+        return false;
+    for (size_t i = 0; i < all->n; i++)
+        if (all->v[i].type == CHANGE_DELETED)
+            s->heir[i] = changes_heir(all, &all->v[i]);
+    return true;
+}
+
 int sync_start(const struct sync_order *o, struct sync **ret, struct err *e)
 {
     struct sync *s = calloc(1, sizeof *s);
@@ -391,8 +337,7 @@ int sync_start(const struct sync_order *o, struct sync **ret, struct err *e)
     s->order = *o;
     s->type = MAKING_ROOM;
     s->work = (struct work){.run = step_run, .done = step_done};
-    s->done = calloc(o->changes->n + 1, sizeof *s->done);
-    if (!s->done) {
+    if (!sync_init(s)) {
         sync_free(s);
         return err_set(e, ERR_HOST, "out of memory");
     }
@@ -408,8 +353,7 @@ void sync_free(struct sync *s)
     for (size_t i = 0; s->done && i < s->done_n; i++)
         free(s->done[i].kept);
     free(s->done);
-    buf_done(&s->failed);
-    buf_done(&s->skipped);
-    buf_done(&s->events);
+    free(s->heir);
+    sync_rows_done(&s->rows);
     free(s);
 }
