@@ -3,12 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +14,7 @@
 #include "launch/archive.h"
 #include "launch/entries.h"
 #include "launch/fs.h"
+#include "launch/loopback.h"
 #include "launch/remove.h"
 #include "launch/tree.h"
 #include "launch/watch.h"
@@ -26,7 +24,6 @@ enum {
     FILE_MODE = 0644,
     DIRECTORY_MODE = 0755,
     PART = 32 * 1024, /* read and written at once */
-    CONNECT_MS = 2000,
 };
 
 /* One request being carried out. */
@@ -304,41 +301,13 @@ static void verb_remove_all(const struct request *r)
 
 /* ---- network and numbers ---- */
 
-static int connect_to(const struct sockaddr *a, socklen_t n)
-{
-    cleanup_close int fd = os_socket(a->sa_family, SOCK_STREAM, 0);
-    struct pollfd p = {.fd = fd, .events = POLLOUT};
-    socklen_t size = sizeof(int);
-    int error = 0;
-
-    if (fd < 0)
-        return -errno;
-    if (connect(fd, a, n) < 0) {
-        if (errno != EINPROGRESS)
-            return -errno;
-        if (poll(&p, 1, CONNECT_MS) <= 0)
-            return -ETIMEDOUT;
-        if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 || error)
-            return -(error ? error : errno);
-    }
-    return take_fd(&fd);
-}
-
 static void verb_connect(const struct request *r)
 {
-    uint16_t port = htons((uint16_t)r->m->arg);
-    struct sockaddr_in v4 = {
-        .sin_family = AF_INET, .sin_port = port, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_in6 v6 = {
-        .sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     struct init_msg m = {.verb = WORKER_DONE};
-    cleanup_close int fd = connect_to((struct sockaddr *)&v4, sizeof v4);
-    int first = fd;
+    cleanup_close int fd = loopback_connect((uint16_t)r->m->arg);
 
     if (fd < 0)
-        fd = connect_to((struct sockaddr *)&v6, sizeof v6);
-    if (fd < 0)
-        worker_done(r->sock, -first, WORKER_OP_CONNECT, NULL);
+        worker_done(r->sock, -fd, WORKER_OP_CONNECT, NULL);
     else
         worker_say(r->sock, &m, NULL, 0, fd);
 }
