@@ -89,11 +89,17 @@ bool call_needs_compiler(const struct call *c)
     return c->build && c->build->program.n == 0;
 }
 
+/* Once. */
+static int dirs_find(struct call *c, struct err *e)
+{
+    return c->dirs.max > 0 ? 0 : call_dirs_find(&c->dirs, &c->request, &c->tree->mount, e);
+}
+
 static void on_built(void *user);
 
 static int compile(struct call *c, struct err *e)
 {
-    if (call_dirs_find(c, e) < 0)
+    if (dirs_find(c, e) < 0)
         return -1;
     c->build->done = on_built;
     c->build->user = c;
@@ -139,23 +145,6 @@ static size_t given_bytes(const struct call *c)
     return n;
 }
 
-/* Everything that must be writable lies below /workspace, /tmp or a directory of its own. */
-int call_dirs_find(struct call *c, struct err *e)
-{
-    if (c->dirs.max > 0)
-        return 0;
-    c->dirs = BUF_INIT(CALL_DIRS_MAX);
-    if (call_dirs_add(&c->dirs, c->request.workdir, e) < 0)
-        return -1;
-    for (size_t i = 0; i < c->request.files_n; i++)
-        if (call_dirs_add(&c->dirs, c->request.files[i].path, e) < 0)
-            return -1;
-    for (size_t i = 0; i < c->tree->mount.n; i++)
-        if (call_dirs_add(&c->dirs, c->tree->mount.dir[i].inside, e) < 0)
-            return -1;
-    return 0;
-}
-
 int call_plan(struct call *c, struct err *e)
 {
     struct lang_call spec = {
@@ -171,8 +160,7 @@ int call_plan(struct call *c, struct err *e)
         .wasm = c->wasm,
     };
 
-    if (call_dirs_find(c, e) < 0 ||
-        call_tree_fence(c->tree, &c->request, &c->rights, &c->fenced, e) < 0)
+    if (dirs_find(c, e) < 0 || call_tree_fence(c->tree, &c->request, &c->rights, &c->fenced, e) < 0)
         return -1;
     spec.rights = c->fenced ? &c->rights : NULL;
     if (call_tree_lend(c->tree, &c->request, spec.rights, &spec.lazy, e) < 0)

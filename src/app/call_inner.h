@@ -8,8 +8,6 @@
 /* ---- call.c ---- */
 
 void call_destroy(struct call *c);
-/* Which directories beside /workspace are wanted; finds them once. */
-must_check int call_dirs_find(struct call *c, struct err *e);
 must_check int call_plan(struct call *c, struct err *e);
 void call_enqueue(struct call *c);
 void call_start(void *user); /* its turn has come */

@@ -65,21 +65,6 @@ static int check_request(struct fsession *s, const char **ret_type, struct err *
     return 0;
 }
 
-/* Everything that must be writable lies below /workspace, /tmp or a directory of its own. */
-static int dirs_find(struct fsession *s, struct err *e)
-{
-    s->dirs = BUF_INIT(CALL_DIRS_MAX);
-    if (call_dirs_add(&s->dirs, s->request.workdir, e) < 0)
-        return -1;
-    for (size_t i = 0; i < s->request.files_n; i++)
-        if (call_dirs_add(&s->dirs, s->request.files[i].path, e) < 0)
-            return -1;
-    for (size_t i = 0; i < s->tree->mount.n; i++)
-        if (call_dirs_add(&s->dirs, s->tree->mount.dir[i].inside, e) < 0)
-            return -1;
-    return 0;
-}
-
 /* ---- going on ---- */
 
 /* There will be no session: its first turn says why. */
@@ -220,7 +205,8 @@ static void proceed(struct fsession *s)
     const char *type = "ValueError";
     struct err e;
 
-    if (check_request(s, &type, &e) < 0 || fsession_mounts_parse(s, &e) < 0 || dirs_find(s, &e) < 0)
+    if (check_request(s, &type, &e) < 0 || fsession_mounts_parse(s, &e) < 0 ||
+        call_dirs_find(&s->dirs, &s->request, &s->tree->mount, &e) < 0)
         fail(s, type, e.text);
     else if (s->request.mount.p || s->request.permissions.p)
         fsession_mounts_load(s, loaded);

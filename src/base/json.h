@@ -53,6 +53,8 @@ bool json_array_next(struct json_value array, size_t *at, struct json_value *ret
 bool json_key_is(struct json_value key, const char *name);
 /* The last member of that name; false when absent. */
 bool json_get(struct json_value object, const char *name, struct json_value *ret);
+/* The same; {0}, whose p is NULL, when it is absent or null, or when that is no object. */
+struct json_value json_member(struct json_value object, const char *name);
 
 /* Appends the decoded string (may contain NUL). -1 when the buffer is full (out->failed), or at a
  * lone surrogate without JSON_LENIENT_UTF8 (out is then as it was). */

@@ -210,6 +210,16 @@ bool json_get(struct json_value object, const char *name, struct json_value *ret
     return found;
 }
 
+struct json_value json_member(struct json_value object, const char *name)
+{
+    struct json_value v;
+
+    if (!object.p || object.type != JSON_OBJECT || !json_get(object, name, &v) ||
+        v.type == JSON_NULL)
+        return (struct json_value){0};
+    return v;
+}
+
 /* ---- duplicate keys ---- */
 
 enum { KEYS_FEW = 24 }; /* up to here comparing each with each is cheaper than allocating */

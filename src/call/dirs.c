@@ -44,3 +44,18 @@ int call_dirs_add(struct buf *dirs, const char *path, struct err *e)
         return err_set(e, ERR_CALLER, "too many directories beside /workspace");
     return 0;
 }
+
+int call_dirs_find(struct buf *dirs, const struct call_request *r, const struct mount *m,
+                   struct err *e)
+{
+    *dirs = BUF_INIT(CALL_DIRS_MAX);
+    if (call_dirs_add(dirs, r->workdir, e) < 0)
+        return -1;
+    for (size_t i = 0; i < r->files_n; i++)
+        if (call_dirs_add(dirs, r->files[i].path, e) < 0)
+            return -1;
+    for (size_t i = 0; i < m->n; i++)
+        if (call_dirs_add(dirs, m->dir[i].inside, e) < 0)
+            return -1;
+    return 0;
+}

@@ -8,26 +8,16 @@ static const char anonymous[] = "__anonymous_wrapper__";
 
 /* ---- what the inspector said ---- */
 
-static struct json_value member(struct json_value object, const char *name)
-{
-    struct json_value v;
-
-    if (!object.p || object.type != JSON_OBJECT || !json_get(object, name, &v) ||
-        v.type == JSON_NULL)
-        return (struct json_value){0};
-    return v;
-}
-
 static bool is_class(struct json_value native, const char *name)
 {
-    struct json_value c = member(native, "class");
+    struct json_value c = json_member(native, "class");
 
     return c.p && c.type == JSON_STRING && json_key_is(c, name);
 }
 
 static int bits_of(struct json_value native)
 {
-    struct json_value v = member(native, "bits");
+    struct json_value v = json_member(native, "bits");
     int64_t n;
 
     return v.p && json_to_int(v, &n) && (n == 8 || n == 16 || n == 32 || n == 64) ? (int)n : 64;
@@ -35,7 +25,7 @@ static int bits_of(struct json_value native)
 
 static bool flag_of(struct json_value native, const char *name)
 {
-    struct json_value v = member(native, name);
+    struct json_value v = json_member(native, name);
     bool b = false;
 
     return v.p && json_to_bool(v, &b) && b;
@@ -56,7 +46,7 @@ static bool is_name(const char *p, size_t n)
 /* The type as it is written in the program; what is no type there is an error of the compiler. */
 static void put_type(struct json_value native, struct buf *out)
 {
-    struct json_value text = member(native, "text");
+    struct json_value text = json_member(native, "text");
 
     if (text.p && text.type == JSON_STRING && json_decode_string(text, JSON_LENIENT_UTF8, out) < 0)
         out->failed = true;
@@ -107,7 +97,7 @@ static void put_element_type(struct json_value of, struct buf *out)
 
 static int put_c_array(const struct call_param *p, size_t i, struct buf *out)
 {
-    struct json_value of = member(p->native, "of");
+    struct json_value of = json_member(p->native, "of");
     char at[64];
 
     (void)buf_puts(out, "    ");
@@ -143,7 +133,7 @@ static int put_c_param(const struct call_param *p, size_t i, struct buf *out)
 static void put_arguments(const struct call_signature *s, size_t n, bool cpp, struct buf *out)
 {
     for (size_t i = 0; i < n; i++) {
-        struct json_value reference = member(s->params[i].native, "reference");
+        struct json_value reference = json_member(s->params[i].native, "reference");
 
         if (i > 0)
             (void)buf_puts(out, ", ");
@@ -161,7 +151,7 @@ static void put_arguments(const struct call_signature *s, size_t n, bool cpp, st
 
 static bool wants_raw(const struct dispatch *d)
 {
-    struct json_value type = member(d->output, "type");
+    struct json_value type = json_member(d->output, "type");
 
     return type.p && type.type == JSON_STRING &&
            (json_key_is(type, "object") || json_key_is(type, "array"));
@@ -212,7 +202,7 @@ static int put_c_call(const struct dispatch *d, struct buf *out)
 
 static void put_cpp_param(const struct call_param *p, size_t i, struct buf *out)
 {
-    struct json_value of = member(p->native, "of");
+    struct json_value of = json_member(p->native, "of");
     bool elements = is_class(p->native, "array") && flag_of(p->native, "pointer");
 
     (void)buf_printf(out, "        auto a%zu = ", i);
@@ -344,7 +334,8 @@ enum { NAME_MAX_BYTES = 256 };
 /* What a function is called in the program; false: not to be called from outside. */
 static bool function_name(struct json_value f, char out[NAME_MAX_BYTES])
 {
-    struct json_value full = member(f, "qualifiedName"), name = full.p ? full : member(f, "name");
+    struct json_value full = json_member(f, "qualifiedName"),
+                      name = full.p ? full : json_member(f, "name");
 
     if (!name.p || name.type != JSON_STRING || name.n < 3 || name.n - 2 >= NAME_MAX_BYTES ||
         !is_name(name.p + 1, name.n - 2))
@@ -361,14 +352,14 @@ static bool is_meant(struct json_value inspected, struct json_value f, const cha
     struct err e;
 
     return signature_find(inspected, name, strlen(name), &found, &e) == 0 &&
-           found.function.p == f.p && !member(f, "refused").p;
+           found.function.p == f.p && !json_member(f, "refused").p;
 }
 
 int dispatch_session(bool cpp, struct json_value inspected, struct buf *out, struct err *e)
 {
     cleanup_with(buf_done) struct buf table = BUF_INIT(out->max);
     cleanup_free struct call_signature *s = calloc(1, sizeof *s);
-    struct json_value functions = member(inspected, "functions"), f;
+    struct json_value functions = json_member(inspected, "functions"), f;
     char name[NAME_MAX_BYTES], own[64];
     size_t at = 0, n = 0;
 
@@ -430,7 +421,7 @@ static struct bytes preamble(struct bytes code)
 
 static const char *body_type(const struct dispatch *d)
 {
-    struct json_value type = member(d->output, "type");
+    struct json_value type = json_member(d->output, "type");
 
     if (d->cpp)
         return "static auto";
@@ -481,7 +472,7 @@ struct json_value dispatch_body_result(struct json_value schema)
     static const char whole[] = "{\"class\":\"integer\",\"bits\":32,\"signed\":true}";
     static const char number[] = "{\"class\":\"number\",\"bits\":64}";
     static const char text[] = "{\"class\":\"string\"}";
-    struct json_value type = member(member(schema, "output"), "type");
+    struct json_value type = json_member(json_member(schema, "output"), "type");
 
     if (type.p && type.type == JSON_STRING && json_key_is(type, "string"))
         return (struct json_value){JSON_OBJECT, text, sizeof text - 1};

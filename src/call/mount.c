@@ -11,16 +11,6 @@ static int wrong(struct err *e, const char *what)
     return err_set(e, ERR_CALLER, "options.mount: %s", what);
 }
 
-static struct json_value member(struct json_value object, const char *name)
-{
-    struct json_value v;
-
-    if (!object.p || object.type != JSON_OBJECT || !json_get(object, name, &v) ||
-        v.type == JSON_NULL)
-        return (struct json_value){0};
-    return v;
-}
-
 /* Which of the words; -1: none of them. */
 static int word(struct json_value v, const char *const words[])
 {
@@ -33,7 +23,7 @@ static int word(struct json_value v, const char *const words[])
 static int choose(struct json_value object, const char *name, const char *const words[], int *ret,
                   struct err *e)
 {
-    struct json_value v = member(object, name);
+    struct json_value v = json_member(object, name);
     int i;
 
     if (!v.p)
@@ -91,7 +81,7 @@ static int read_dirs(struct mount *m, struct json_value dirs, struct err *e)
 
 static int read_size(struct json_value loading, const char *name, uint64_t *ret, struct err *e)
 {
-    struct json_value v = member(loading, name);
+    struct json_value v = json_member(loading, name);
     int64_t n;
 
     if (!v.p)
@@ -105,7 +95,7 @@ static int read_size(struct json_value loading, const char *name, uint64_t *ret,
 static int read_loading(struct mount *m, struct json_value loading, struct err *e)
 {
     static const char *const modes[] = {"eager", "lazy", "explicit", NULL};
-    struct json_value include = member(loading, "include"), v;
+    struct json_value include = json_member(loading, "include"), v;
     int mode = LOAD_EAGER;
     size_t at = 0;
 
@@ -131,7 +121,7 @@ static int read_answers(struct mount *m, struct json_value rules, struct err *e)
     size_t at = 0;
 
     while (rules.p && rules.type == JSON_ARRAY && json_array_next(rules, &at, &v)) {
-        struct json_value pattern = member(v, "pattern");
+        struct json_value pattern = json_member(v, "pattern");
         int state = ANSWER_CONTINUE;
         const char *kept;
 
@@ -150,7 +140,7 @@ static int read_sync(struct mount *m, struct json_value sync, struct err *e)
 {
     static const char *const modes[] = {"manual", "batch", NULL};
     static const char *const errors[] = {"continue", "abort", "rollback", NULL};
-    struct json_value abort = member(sync, "allowAbort");
+    struct json_value abort = json_member(sync, "allowAbort");
     int mode = 0, error = (int)m->on_error;
 
     if (choose(sync, "mode", modes, &mode, e) < 0 || choose(sync, "onError", errors, &error, e) < 0)
@@ -159,7 +149,7 @@ static int read_sync(struct mount *m, struct json_value sync, struct err *e)
         return wrong(e, "allowAbort should be true or false");
     m->sync = mode == 1;
     m->on_error = (enum mount_error)error;
-    return read_answers(m, member(sync, "rules"), e);
+    return read_answers(m, json_member(sync, "rules"), e);
 }
 
 /* What changes there is not found, so nothing could be written back: no reason to seem to. */
@@ -174,7 +164,7 @@ static int check_sync(const struct mount *m, struct err *e)
 static int read_rest(struct mount *m, struct json_value mount, struct err *e)
 {
     static const char *const denied[] = {"virtual", "throw", "ignore", NULL};
-    struct json_value links = member(member(mount, "security"), "followSymlinks");
+    struct json_value links = json_member(json_member(mount, "security"), "followSymlinks");
     bool follow = false;
     int how = PERM_VIRTUAL;
 
@@ -194,15 +184,15 @@ static int read_rest(struct mount *m, struct json_value mount, struct err *e)
 int mount_parse(struct mount *m, struct json_value mount, struct json_value permissions,
                 struct err *e)
 {
-    struct json_value own = member(mount, "permissions");
+    struct json_value own = json_member(mount, "permissions");
 
     *m = (struct mount){.file_max = UINT64_MAX, .total_max = UINT64_MAX, .allow_abort = true};
     m->arena = BUF_INIT(3 * mount.n + 64);
     if (buf_reserve(&m->arena, m->arena.max) < 0)
         return err_set(e, ERR_HOST, "out of memory");
-    if (mount.p && (read_dirs(m, member(mount, "dirs"), e) < 0 ||
-                    read_loading(m, member(mount, "loading"), e) < 0 ||
-                    read_sync(m, member(mount, "sync"), e) < 0 || check_sync(m, e) < 0 ||
+    if (mount.p && (read_dirs(m, json_member(mount, "dirs"), e) < 0 ||
+                    read_loading(m, json_member(mount, "loading"), e) < 0 ||
+                    read_sync(m, json_member(mount, "sync"), e) < 0 || check_sync(m, e) < 0 ||
                     read_rest(m, mount, e) < 0))
         return -1;
     m->has_perms = m->n > 0 || own.p || permissions.p;

@@ -93,6 +93,20 @@ static char *pattern_of(const char *format, struct json_value v)
     return out.p ? buf_take(&out, NULL) : calloc(1, 1);
 }
 
+/* `format` with the text in the place of "=" becomes the pattern of the rule. */
+static int add_pattern(struct perms *p, struct perm_rule *r, const char *format,
+                       struct json_value text, struct err *e)
+{
+    r->pattern = pattern_of(format, text);
+    if (!r->pattern)
+        return wrong(e, "a pattern should be text");
+    if (add(p, r, e) < 0) {
+        free(r->pattern);
+        return -1;
+    }
+    return 0;
+}
+
 static int read_rule(struct perms *p, struct json_value v, struct err *e)
 {
     struct json_value pattern, priority;
@@ -104,14 +118,7 @@ static int read_rule(struct perms *p, struct json_value v, struct err *e)
         return -1;
     if (member(v, "priority", &priority) && !json_to_double(priority, &r.priority))
         return wrong(e, "a priority should be a number");
-    r.pattern = pattern_of("=", pattern);
-    if (!r.pattern)
-        return wrong(e, "a pattern should be text");
-    if (add(p, &r, e) < 0) {
-        free(r.pattern);
-        return -1;
-    }
-    return 0;
+    return add_pattern(p, &r, "=", pattern, e);
 }
 
 /* A bare name means the directory's contents, and a file of that name in any directory. */
@@ -127,13 +134,8 @@ static int read_exclude(struct perms *p, struct json_value v, struct err *e)
     for (; *forms; forms++) {
         struct perm_rule r = {.deny = PERM_ALL, .priority = PERM_EXCLUDE_PRIORITY};
 
-        r.pattern = pattern_of(*forms, v);
-        if (!r.pattern)
-            return wrong(e, "a pattern should be text");
-        if (add(p, &r, e) < 0) {
-            free(r.pattern);
+        if (add_pattern(p, &r, *forms, v, e) < 0)
             return -1;
-        }
     }
     return 0;
 }

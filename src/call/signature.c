@@ -11,19 +11,9 @@ const char *signature_source_name(enum signature_source s)
     return names[s];
 }
 
-static struct json_value member(struct json_value object, const char *name)
-{
-    struct json_value v;
-
-    if (!object.p || object.type != JSON_OBJECT || !json_get(object, name, &v) ||
-        v.type == JSON_NULL)
-        return (struct json_value){0};
-    return v;
-}
-
 static bool member_bool(struct json_value object, const char *name, bool otherwise)
 {
-    struct json_value v = member(object, name);
+    struct json_value v = json_member(object, name);
     bool b;
 
     return v.p && json_to_bool(v, &b) ? b : otherwise;
@@ -31,7 +21,7 @@ static bool member_bool(struct json_value object, const char *name, bool otherwi
 
 static int member_index(struct json_value object, const char *name)
 {
-    struct json_value v = member(object, name);
+    struct json_value v = json_member(object, name);
     int64_t i;
 
     return v.p && json_to_int(v, &i) && i >= 0 && i < CALL_PARAMS_MAX ? (int)i : -1;
@@ -61,7 +51,7 @@ static int add_schema(struct call_signature *s, struct json_value name, struct j
         return -1;
     p->name = name;
     p->schema = schema;
-    p->fallback = member(schema, "default");
+    p->fallback = json_member(schema, "default");
     p->required = member_bool(schema, "required", false);
     p->index = index >= 0 ? index : member_index(schema, "index");
     p->kind = p->index >= 0 ? PARAM_POSITIONAL : PARAM_KEYWORD;
@@ -70,18 +60,18 @@ static int add_schema(struct call_signature *s, struct json_value name, struct j
 
 int signature_from_schema(struct call_signature *s, struct json_value schema, struct err *e)
 {
-    struct json_value input = member(schema, "input"), key, v;
+    struct json_value input = json_member(schema, "input"), key, v;
     size_t at = 0;
 
     s->n = 0;
     s->strict = member_bool(schema, "strict", false);
-    s->result = member(schema, "output");
+    s->result = json_member(schema, "output");
     if (!input.p)
         return 0;
     s->source = SIGNATURE_SCHEMA;
     if (input.type == JSON_ARRAY) {
         while (json_array_next(input, &at, &v)) {
-            struct json_value name = member(v, "name");
+            struct json_value name = json_member(v, "name");
 
             if (name.p && name.type != JSON_STRING)
                 return err_set(e, ERR_CALLER, "schema.input: a name should be a string");
@@ -135,8 +125,8 @@ static void look_up(struct json_value functions, const char *name, size_t n, str
     size_t at = 0;
 
     while (functions.p && functions.type == JSON_ARRAY && json_array_next(functions, &at, &f)) {
-        struct json_value its = member(f, "name"), kind = member(f, "kind"),
-                          full = member(f, "qualifiedName");
+        struct json_value its = json_member(f, "name"), kind = json_member(f, "kind"),
+                          full = json_member(f, "qualifiedName");
         bool plain = its.p && same(its, name, n) && member_bool(f, "topLevel", false);
 
         if (!plain && !(full.p && same(full, name, n)))
@@ -150,16 +140,16 @@ static void look_up(struct json_value functions, const char *name, size_t n, str
 int signature_find(struct json_value inspected, const char *name, size_t n, struct call_found *ret,
                    struct err *e)
 {
-    struct json_value detected = member(inspected, "detected"),
-                      functions = member(inspected, "functions"),
-                      candidates = member(detected, "candidates"), item;
+    struct json_value detected = json_member(inspected, "detected"),
+                      functions = json_member(inspected, "functions"),
+                      candidates = json_member(detected, "candidates"), item;
     size_t at = 0, count = 0;
 
     *ret = (struct call_found){0};
     if (!detected.p || !functions.p || functions.type != JSON_ARRAY)
         return err_set(e, ERR_BUG, "the inspector's answer has no functions");
     if (!name) {
-        ret->name = member(detected, "name");
+        ret->name = json_member(detected, "name");
         if (ret->name.p && ret->name.type != JSON_STRING)
             return err_set(e, ERR_BUG, "the inspector's answer has no name");
         while (candidates.p && candidates.type == JSON_ARRAY &&
@@ -194,25 +184,25 @@ static bool kind_of(struct json_value v, enum param_kind *ret)
 
 int signature_from_function(struct call_signature *s, struct json_value function, struct err *e)
 {
-    struct json_value list = member(function, "parameters"), v;
+    struct json_value list = json_member(function, "parameters"), v;
     size_t at = 0;
 
     s->n = 0;
     s->source = SIGNATURE_INFERRED;
-    s->result = member(function, "returnNative");
+    s->result = json_member(function, "returnNative");
     while (list.p && list.type == JSON_ARRAY && json_array_next(list, &at, &v)) {
         struct call_param *p = add(s, e);
 
         if (!p)
             return -1;
-        p->name = member(v, "name");
-        if (!p->name.p || p->name.type != JSON_STRING || !kind_of(member(v, "kind"), &p->kind))
+        p->name = json_member(v, "name");
+        if (!p->name.p || p->name.type != JSON_STRING || !kind_of(json_member(v, "kind"), &p->kind))
             return err_set(e, ERR_BUG, "the inspector's answer has a parameter without kind");
         p->index = member_index(v, "index");
         p->required = member_bool(v, "required", false);
-        p->schema = member(v, "schema");
-        p->native = member(v, "native");
-        p->fallback = member(v, "defaultValue");
+        p->schema = json_member(v, "schema");
+        p->native = json_member(v, "native");
+        p->fallback = json_member(v, "defaultValue");
     }
     return 0;
 }

@@ -40,5 +40,13 @@ const struct shape *api_shape_of(const struct route *r);
  * of `plain_type` (NULL: none is). */
 void api_reply_issues(struct http_call *c, const struct shaping *s, const char *plain_type);
 
+/* Retry-After, as the queue of executions has it. */
+void api_retry_after(struct http_call *c);
+/* 503: a queue or a table is full. */
+void api_reply_full(struct http_call *c, const struct err *e, const char *solution);
+#define API_RETRY_AFTER "Try again after the time that Retry-After names."
+/* 400 for an error that names the field which is wrong; any other as http_reply_error() does. */
+void api_reply_wrong(struct http_call *c, const struct err *e);
+
 /* [A-Za-z0-9._-]{1,128}, not starting with a dot. */
 bool api_id_is_valid(const char *id, size_t n);

@@ -121,18 +121,13 @@ static void on_done(void *user, const struct dependency_answer *a)
 
 static void reply_refused(struct http_call *c, const struct err *e)
 {
-    const struct app *a = http_app(c);
-    char seconds[16];
-
-    if (e->kind == ERR_BUSY) {
-        (void)snprintf(seconds, sizeof seconds, "%u", admission_retry_s(&a->admission));
-        http_set_header(c, "Retry-After", seconds);
-    }
+    if (e->kind == ERR_BUSY)
+        api_retry_after(c);
     reply_words(c,
                 e->kind == ERR_CALLER   ? &invalid
                 : e->kind == ERR_DENIED ? &denied
                 : e->kind == ERR_BUSY   ? &busy
-                : !a->shelf             ? &impossible
+                : !http_app(c)->shelf   ? &impossible
                                         : &failed,
                 e->text);
 }

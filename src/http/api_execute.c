@@ -176,27 +176,14 @@ static void reply_conflict(struct http_call *c, const char *id)
                      });
 }
 
-static void reply_busy(struct http_call *c, const struct app *a, const struct err *e)
+static void reply_refused(struct http_call *c, const struct err *e)
 {
-    char seconds[16];
-
-    (void)snprintf(seconds, sizeof seconds, "%u", admission_retry_s(&a->admission));
-    http_set_header(c, "Retry-After", seconds);
-    reply_problem(c, &(struct reply_problem){
-                         .status = 503,
-                         .code = "Executor.QueueFull",
-                         .description = "The server cannot take more work now",
-                         .error_detail = e->text,
-                         .solution = "Try again after the time that Retry-After names.",
-                     });
-}
-
-static void reply_refused(struct http_call *c, const struct app *a, const struct err *e)
-{
-    if (e->kind == ERR_BUSY)
-        reply_busy(c, a, e);
-    else
+    if (e->kind == ERR_BUSY) {
+        api_retry_after(c);
+        api_reply_full(c, e, API_RETRY_AFTER);
+    } else {
         http_reply_error(c, e);
+    }
 }
 
 static void reply_pending(struct http_call *c, const struct execution *x)
@@ -376,7 +363,7 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
         reply_conflict(c, b->execution_id.p);
     } else if (app_execute(a, &order, &x, &e) < 0) {
         free(w);
-        reply_refused(c, a, &e);
+        reply_refused(c, &e);
     } else {
         answer(c, x, w);
     }

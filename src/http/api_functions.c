@@ -28,35 +28,14 @@ struct asked {
     struct sse sse;
 };
 
-static void reply_busy(struct http_call *c, const struct err *e)
-{
-    char seconds[16];
-
-    (void)snprintf(seconds, sizeof seconds, "%u", admission_retry_s(&http_app(c)->admission));
-    http_set_header(c, "Retry-After", seconds);
-    reply_problem(c, &(struct reply_problem){
-                         .status = 503,
-                         .code = "Executor.QueueFull",
-                         .description = "The server cannot take more work now",
-                         .error_detail = e->text,
-                         .solution = "Try again after the time that Retry-After names.",
-                     });
-}
-
 static void reply_refused(struct http_call *c, const struct err *e)
 {
-    if (e->kind == ERR_BUSY)
-        reply_busy(c, e);
-    else if (e->kind == ERR_CALLER)
-        reply_problem(c, &(struct reply_problem){
-                             .status = 400,
-                             .code = "Executor.ValidationError",
-                             .description = "Invalid value provided",
-                             .error_detail = e->text,
-                             .solution = "Correct the field that is named and send it again.",
-                         });
-    else
-        http_reply_error(c, e);
+    if (e->kind == ERR_BUSY) {
+        api_retry_after(c);
+        api_reply_full(c, e, API_RETRY_AFTER);
+    } else {
+        api_reply_wrong(c, e);
+    }
 }
 
 /* ---- events ---- */

@@ -50,12 +50,8 @@ const struct shape inspect_shape = {fields, ARRAY_LEN(fields)};
 
 static void reply_refused(struct http_call *c, const struct err *e)
 {
-    char seconds[16];
-
-    if (e->kind == ERR_BUSY) {
-        (void)snprintf(seconds, sizeof seconds, "%u", admission_retry_s(&http_app(c)->admission));
-        http_set_header(c, "Retry-After", seconds);
-    }
+    if (e->kind == ERR_BUSY)
+        api_retry_after(c);
     http_reply_error(c, e);
 }
 

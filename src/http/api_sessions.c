@@ -16,32 +16,14 @@
 
 enum { ONE_MAX = 4096 }; /* a session as JSON */
 
-static void reply_busy(struct http_call *c, const struct err *e)
-{
-    http_set_header(c, "Retry-After", "1");
-    reply_problem(c, &(struct reply_problem){
-                         .status = 503,
-                         .code = "Executor.QueueFull",
-                         .description = "The server cannot take more work now",
-                         .error_detail = e->text,
-                         .solution = "Try again later, or use another session.",
-                     });
-}
-
 static void reply_refused(struct http_call *c, const struct err *e)
 {
-    if (e->kind == ERR_BUSY)
-        reply_busy(c, e);
-    else if (e->kind == ERR_CALLER)
-        reply_problem(c, &(struct reply_problem){
-                             .status = 400,
-                             .code = "Executor.ValidationError",
-                             .description = "Invalid value provided",
-                             .error_detail = e->text,
-                             .solution = "Correct the field that is named and send it again.",
-                         });
-    else
-        http_reply_error(c, e);
+    if (e->kind == ERR_BUSY) {
+        http_set_header(c, "Retry-After", "1");
+        api_reply_full(c, e, "Try again later, or use another session.");
+    } else {
+        api_reply_wrong(c, e);
+    }
 }
 
 static struct fsession *find(struct http_call *c)

@@ -136,18 +136,27 @@ void store_drop(struct store *s, uint64_t number)
     (void)unlinkat(s->dir, name, 0);
 }
 
-/* Copies are plain files in one flat directory: nothing else is ever made there. */
-static void remove_copies(int parent, const char *name, int dir)
+/* From its beginning; the descriptor stays the caller's. NULL: it cannot be read. */
+static DIR *list_dir(int dir)
 {
     int again = fd_dup(dir); /* fdopendir() takes its descriptor */
     DIR *d = again >= 0 ? fdopendir(again) : NULL;
+
+    if (d)
+        rewinddir(d);
+    else
+        closep(&again);
+    return d;
+}
+
+/* Copies are plain files in one flat directory: nothing else is ever made there. */
+static void remove_copies(int parent, const char *name, int dir)
+{
+    DIR *d = list_dir(dir);
     const struct dirent *entry;
 
-    if (!d) {
-        closep(&again);
+    if (!d)
         return;
-    }
-    rewinddir(d);
     for (entry = readdir(d); entry; entry = readdir(d)) {
         if (entry->d_name[0] != '.')
             (void)unlinkat(dir, entry->d_name, 0);
@@ -164,15 +173,11 @@ static int open_dir(int at, const char *name)
 /* A directory whose lock is free belongs to nobody that lives. */
 static void remove_abandoned(int parent)
 {
-    int again = fd_dup(parent);
-    DIR *d = again >= 0 ? fdopendir(again) : NULL;
+    DIR *d = list_dir(parent);
     const struct dirent *entry;
 
-    if (!d) {
-        closep(&again);
+    if (!d)
         return;
-    }
-    rewinddir(d);
     for (entry = readdir(d); entry; entry = readdir(d)) {
         cleanup_close int dir = entry->d_name[0] == '.' ? -1 : open_dir(parent, entry->d_name);
 
