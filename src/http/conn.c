@@ -42,6 +42,7 @@ void conn_arm(struct conn *c, enum conn_clock clock)
     c->clock = clock;
     c->body_mark = c->body_got;
     c->sent_mark = c->sent;
+    c->lingered_mark = c->lingered;
     if (clock == CLOCK_NONE)
         (void)event_del(&c->timer);
     else
@@ -329,6 +330,13 @@ static void on_kick(evutil_socket_t fd, short what, void *user)
     conn_run(user);
 }
 
+/* It has been answered: it is waited for, but not forever, and not when we are to end. */
+static bool goes_on_sending(struct conn *c)
+{
+    return c->lingered != c->lingered_mark && ++c->linger_turns < CONN_LINGER_TURNS &&
+           !c->srv->draining;
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *user)
 {
     struct conn *c = user;
@@ -338,7 +346,8 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     (void)what;
     c->clock = CLOCK_NONE;
     if ((clock == CLOCK_BODY && c->body_got - c->body_mark >= c->srv->conf.body_rate) ||
-        (clock == CLOCK_STALL && c->sent != c->sent_mark)) {
+        (clock == CLOCK_STALL && c->sent != c->sent_mark) ||
+        (clock == CLOCK_LINGER && goes_on_sending(c))) {
         conn_arm(c, clock);
         return;
     }

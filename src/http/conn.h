@@ -12,9 +12,10 @@
  *          answered early
  * ANSWER   the request is complete, the handler owes the answer
  * CLOSING  the last answer is on its way out
- * LINGER   our side is shut; what the client still sends is thrown away for a
- *          moment, because closing with unread input would reset the
- *          connection and destroy the answer before the client has read it
+ * LINGER   our side is shut; what the client still sends is thrown away, because
+ *          closing with unread input would reset the connection: its next
+ *          send() would fail, and it would never read the answer. Bounded by
+ *          bytes, by silence and by time (CONN_LINGER_*)
  * DEAD     closed; the memory goes back when the loop is out of our functions
  *
  * Rules that keep this simple:
@@ -44,16 +45,17 @@
 #include "http/server.h"
 
 enum {
-    CONN_READ_MAX = 64 * 1024,       /* one recv(); the server's shared buffer */
-    CONN_AHEAD_MAX = 16 * 1024,      /* bytes read ahead while a call is answered */
-    CONN_IN_MAX = CONN_READ_MAX * 2, /* input that waits; the sum of the two fits */
-    CONN_WRITE_MAX = 1024 * 1024,    /* one turn of writing, then the others run */
-    CONN_SKIP_MAX = 64 * 1024,       /* rest of a refused body worth reading */
-    CONN_LINGER_MAX = 256 * 1024,    /* bytes thrown away before closing */
-    CONN_LINGER_MS = 2000,           /* and the time for it */
-    CONN_OUT_MAX = 64 * 1024 * 1024, /* a writer that ignores the high mark ends here */
-    CALL_EXTRA_MAX = 4096,           /* extra response headers of one call */
-    CALL_ID_MAX = 128,               /* a caller's X-Request-Id */
+    CONN_READ_MAX = 64 * 1024,          /* one recv(); the server's shared buffer */
+    CONN_AHEAD_MAX = 16 * 1024,         /* bytes read ahead while a call is answered */
+    CONN_IN_MAX = CONN_READ_MAX * 2,    /* input that waits; the sum of the two fits */
+    CONN_WRITE_MAX = 1024 * 1024,       /* one turn of writing, then the others run */
+    CONN_SKIP_MAX = 64 * 1024,          /* rest of a refused body worth reading */
+    CONN_LINGER_MAX = 64 * 1024 * 1024, /* bytes thrown away before closing */
+    CONN_LINGER_MS = 5000,              /* a client that has sent nothing for so long will not */
+    CONN_LINGER_TURNS = 6,              /* and how often one that goes on sending is waited for */
+    CONN_OUT_MAX = 64 * 1024 * 1024,    /* a writer that ignores the high mark ends here */
+    CALL_EXTRA_MAX = 4096,              /* extra response headers of one call */
+    CALL_ID_MAX = 128,                  /* a caller's X-Request-Id */
     SERVER_LISTENERS_MAX = 8,
     SERVER_REFUSED_MAX = 64,     /* connections over the limit that may still hear why */
     SERVER_ACCEPT_BATCH = 64,    /* connections accepted in one turn */
@@ -96,10 +98,11 @@ struct conn {
     struct buf in;          /* input not yet parsed */
     size_t scanned;         /* of `in`, for the end of the head */
     struct h1_chunks chunks;
-    uint64_t body_left;           /* Content-Length framing */
-    uint64_t body_got, body_mark; /* payload so far; at the last tick of the body clock */
-    uint64_t sent, sent_mark;     /* bytes written; at the last tick of the stall clock */
-    size_t lingered;
+    uint64_t body_left;             /* Content-Length framing */
+    uint64_t body_got, body_mark;   /* payload so far; at the last tick of the body clock */
+    uint64_t sent, sent_mark;       /* bytes written; at the last tick of the stall clock */
+    size_t lingered, lingered_mark; /* bytes thrown away; at the last tick of the linger clock */
+    unsigned linger_turns;
     int fd; /* owned */
     enum conn_state state;
     enum conn_clock clock;

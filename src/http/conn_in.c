@@ -221,7 +221,7 @@ static int take_payload(struct conn *c, const char *p, size_t n)
 
     c->body_got += n;
     if (!call || call->answered)
-        return c->body_got > CONN_SKIP_MAX * 2 ? 413 : 0;
+        return 0; /* of the rest of a refused body; conn_decide_keep() has seen how long it is */
     if (c->body_got > call->body_max)
         return 413;
     if (!(call->route->flags & ROUTE_BODY_STREAM))
@@ -260,10 +260,8 @@ static size_t take_body(struct conn *c, const char *p, size_t n)
     }
     if (data_n > 0)
         bad = take_payload(c, data, data_n);
-    if (bad && c->call)
+    if (bad)
         conn_refuse(c, bad);
-    else if (bad)
-        conn_close(c);
     return used;
 }
 

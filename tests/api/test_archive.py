@@ -4,7 +4,9 @@ import http.client
 import io
 import os
 import pathlib
+import re
 import secrets
+import select
 import socket
 import subprocess
 import tarfile
@@ -333,6 +335,24 @@ def test_limits_have_names(make_daemon):
         box.sh(f"rm -rf /workspace/down; mkdir /workspace/down; cd /workspace/down; {setup}")
         r = box.fetch("/workspace/down")
         assert r.status == 413 and words in r.json()["error_detail"]
+
+
+def test_an_upload_that_is_refused_near_its_end_keeps_its_connection(make_daemon):
+    """The rest is short enough to be skipped, however much came before it."""
+    box = Files(make_daemon(ARCHIVE_BYTES_MAX=100_000))
+    data, rest = archive(member("a", bytes(300_000))), 40_000
+    head = (f"PUT {box.url('/workspace/up')} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {box.daemon.secret}\r\n"
+            f"Content-Length: {len(data)}\r\n\r\n").encode()
+    with box.daemon.socket() as s:
+        s.sendall(head + data[:-rest])
+        assert select.select([s], [], [], harness.DEADLINE)[0], "refused before it has ended"
+        for at in range(len(data) - rest, len(data), 8000):
+            s.sendall(data[at:at + 8000])
+        s.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answers = b""
+        while piece := s.recv(65536):
+            answers += piece
+    assert re.findall(rb"HTTP/1\.1 (\d+) ", answers) == [b"413", b"200"], answers
 
 
 def test_a_full_disk_ends_an_upload_early(daemon):

@@ -4,9 +4,11 @@ import json
 import os
 import re
 import resource
+import select
 import signal
 import socket
 import struct
+import time
 
 import pytest
 
@@ -282,6 +284,35 @@ def test_a_body_beyond_the_limit_is_refused_and_the_client_hears_it(daemon):
     # A client that sends a little more before it reads must still get the answer.
     with daemon.socket(DEADLINE) as sock:
         sock.sendall(post(daemon, b"", b"Content-Length: %d\r\n" % length) + b"x" * 100000)
+        assert statuses(receive_until(sock, lambda d: b"\r\n\r\n" in d)) == [413]
+
+
+def answered_while_sending(sock, first):
+    """Sends the first part and returns once the answer is there, of which nothing is read."""
+    sock.sendall(first)
+    assert select.select([sock], [], [], DEADLINE)[0], "an answer before the body has ended"
+
+
+def test_a_client_that_reads_only_after_its_whole_refused_body_hears_why(daemon):
+    """None of its sends may fail, although it was refused long before."""
+    length, block = 24 << 20, b"x" * (1 << 20)
+    with daemon.socket(DEADLINE) as sock:
+        answered_while_sending(sock, post(daemon, block, b"Content-Length: %d\r\n" % length))
+        for _ in range(length // len(block) - 1):
+            sock.sendall(block)
+        data = b""
+        while piece := sock.recv(65536):  # to the end: there is no reset
+            data += piece
+        assert statuses(data) == [413]
+
+
+@pytest.mark.skipif(os.environ.get("SBX_LONG") != "1", reason="takes as long as a silent client is waited for")
+def test_a_refused_client_that_goes_on_sending_slowly_hears_why(daemon):
+    with daemon.socket(DEADLINE) as sock:
+        answered_while_sending(sock, post(daemon, b"x" * 1000, b"Content-Length: %d\r\n" % (24 << 20)))
+        for _ in range(8):  # longer than that in all, with shorter pauses
+            time.sleep(1)
+            sock.sendall(b"x" * 1000)
         assert statuses(receive_until(sock, lambda d: b"\r\n\r\n" in d)) == [413]
 
 
