@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a daemon and everything below it hold, counted from the host's side."""
 import os
+import subprocess
 
 import harness
 
@@ -90,3 +91,24 @@ def orphaned_groups():
     """Control groups beside ours whose guard, which gave them its number as name, is dead."""
     return {str(entry) for path in set(harness.cgroup_dirs("self").values())
             for entry in path.glob("sandbox-executor.*") if not harness.is_alive(entry.suffix[1:])}
+
+
+class Groups:
+    """Those that what was started since could have left. Daemons in other containers of the host have
+    theirs in the same place, called by numbers that mean nothing here: hardly by one of ours."""
+
+    def __init__(self):
+        self.first = self.number()
+
+    @staticmethod
+    def number():
+        """Of a process that is born now; they ascend, and begin anew when all are used up."""
+        with subprocess.Popen(["true"]) as child:
+            return child.pid
+
+    def orphaned(self):
+        last = self.number()
+
+        def is_since(n):
+            return self.first < n < last if self.first < last else n > self.first or n < last
+        return {group for group in orphaned_groups() if is_since(int(group.rpartition(".")[2]))}

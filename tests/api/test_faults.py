@@ -179,10 +179,10 @@ def boot_counts():
 
 
 def test_a_host_that_fails_at_the_start_is_named(make_faulty):
-    groups = inventory.orphaned_groups()
     todo = [p for p in points(boot_counts(), ("guard", "launcher", "keeper", "confine"))]
     for role, call, nth, error in todo if LONG else todo[::10]:
         where = f"{role}: {call} {nth} {error}"
+        groups = inventory.Groups()
         faulty, words = start_with(f"arm {role} {call} {nth} {getattr(errno, error)} once")
         if faulty:
             result = faulty.daemon.execute("echo works", "shell")
@@ -191,7 +191,7 @@ def test_a_host_that_fails_at_the_start_is_named(make_faulty):
         else:
             assert "sandbox-executor: " in words, f"{where}: {words}"
         harness.wait_until(lambda: not left_behind(), lambda: f"{where}: {left_behind()}")
-        harness.wait_until(lambda: inventory.orphaned_groups() <= groups, f"{where}: control groups are gone")
+        harness.wait_until(lambda: not groups.orphaned(), f"{where}: control groups are gone")
 
 
 def left_behind():
