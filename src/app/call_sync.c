@@ -26,6 +26,7 @@ struct sync {
     size_t next;                /* and which one of all */
     const struct change *now;
     int result;            /* of writing it */
+    bool walled;           /* refused, and not by the modes of directories */
     struct sync_rows rows; /* owned */
     bool stopped, rolled_back;
 };
@@ -162,6 +163,7 @@ static void step_apply(struct sync *s)
         s->kept_n += d->kept != NULL;
         return;
     }
+    s->walled = s->result == -EACCES && host_file_is_walled(root, path);
     if (s->now->type == CHANGE_CREATED)
         undo_room(s, s->now);
     if (d->kept)
@@ -284,9 +286,16 @@ static void tell_undone(struct sync *s)
     }
 }
 
+static const char *words_of(const struct sync *s)
+{
+    return s->walled ? "the daemon may write only below what MOUNT_ROOTS was when it started; if "
+                       "that directory was made anew since, restart the daemon"
+                     : strerror(-s->result);
+}
+
 static void settle(struct sync *s)
 {
-    const char *words = s->result < 0 ? strerror(-s->result) : "";
+    const char *words = s->result < 0 ? words_of(s) : "";
 
     if (s->result < 0) {
         sync_rows_failed(&s->rows, s->now, words);

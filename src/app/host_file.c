@@ -93,6 +93,25 @@ int host_file_remove(int root, const char *path)
     return r == -ENOENT ? 0 : r;
 }
 
+bool host_file_is_walled(int root, const char *path)
+{
+    cleanup_free char *parent = strdup(path);
+    struct place p = {-1, NULL};
+    char *slash;
+    bool walled;
+    int r;
+
+    if (!parent)
+        return false;
+    /* the nearest directory that is there: others would have been made in it */
+    while ((r = place_open(root, parent, false, &p)) == -ENOENT && (slash = strrchr(parent, '/')))
+        *slash = '\0';
+    walled = r == 0 && faccessat(p.dir, ".", W_OK | X_OK, 0) == 0 &&
+             (faccessat(p.dir, p.name, R_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno == ENOENT);
+    closep(&p.dir);
+    return walled;
+}
+
 void host_dirs_remove(int root, const char *path, size_t shortest)
 {
     cleanup_free char *dir = strdup(path);

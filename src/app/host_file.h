@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/cleanup.h"
 #include "core/plan.h"
 
@@ -12,6 +14,10 @@
 must_check int host_file_write(int root, const char *path, struct bytes content);
 /* One that is not there counts as removed. */
 must_check int host_file_remove(int root, const char *path);
+
+/* After -EACCES: would the modes of file and directory have allowed it? Then a wall around us did
+ * not (base/lockdown.h): it stands around the directories that there were when we started. */
+bool host_file_is_walled(int root, const char *path);
 
 /* The empty directories that path leads through, the deepest first, but none whose path is shorter
  * than that. The first that is not empty ends it. */

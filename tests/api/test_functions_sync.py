@@ -2,6 +2,7 @@
 """Changes that go back to a mount: by request, with rules, undone, and told while it happens."""
 import json
 import os
+import shutil
 import tempfile
 
 import pytest
@@ -264,6 +265,46 @@ def test_they_are_kept_for_a_while(make_daemon):
     ident = changed(daemon, path)
     harness.wait_until(lambda: sync(daemon, ident, onError="no such word").status == 404, "it is forgotten")
     assert content(path) == BEFORE
+
+
+def has_file_rules():
+    """Does the kernel have what the daemon keeps to its directories with?"""
+    try:
+        with open("/sys/kernel/security/lsm", encoding="ascii") as f:
+            return "landlock" in f.read()
+    except OSError:
+        return None
+
+
+def test_a_root_that_was_made_anew_is_named(make_daemon):
+    """Its rules are about the directory that was there when the daemon started."""
+    root = tempfile.mkdtemp(prefix="sbx-mounts-")
+    os.chmod(root, 0o777)
+    daemon = make_daemon(MOUNT_ROOTS=root)
+    daemon.root = root
+    ident = changed(daemon, prepared(daemon))
+    assert sync(daemon, ident).status == 200
+    shutil.rmtree(root)
+    os.mkdir(root)
+    os.chmod(root, 0o777)
+    path = prepared(daemon)
+    said = sync(daemon, changed(daemon, path)).json()  # reading is no matter
+    if content(path) == AFTER:
+        assert not has_file_rules() and not said["failed"], said
+        return
+    assert content(path) == BEFORE
+    assert {row["path"] for row in said["failed"]} >= {"/data/new"}, said
+    for row in said["failed"]:
+        assert "MOUNT_ROOTS" in row["error"] and "restart" in row["error"], row
+
+
+def test_modes_that_forbid_it_are_no_wall(mounts):
+    path = prepared(mounts)
+    os.chmod(path, 0o555)
+    said = sync(mounts, changed(mounts, path)).json()
+    if harness.ROOT and not said["failed"]:
+        pytest.skip("nothing is forbidden to this daemon's user")
+    assert "Permission denied" in {row["error"] for row in said["failed"]}, said
 
 
 def test_it_needs_the_secret(mounts):
