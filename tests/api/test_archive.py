@@ -338,9 +338,10 @@ def test_limits_have_names(make_daemon):
 
 
 def test_an_upload_that_is_refused_near_its_end_keeps_its_connection(make_daemon):
-    """The rest is short enough to be skipped, however much came before it."""
-    box = Files(make_daemon(ARCHIVE_BYTES_MAX=100_000))
-    data, rest = archive(member("a", bytes(300_000))), 40_000
+    """The rest is short enough to be skipped, however much came before it. What is sent first goes beyond the
+    limit, by little, and no header before it does."""
+    box = Files(make_daemon(ARCHIVE_BYTES_MAX=202_000))
+    data, rest = archive(member("most", bytes(200_000)), member("more", bytes(40_000))), 40_000
     head = (f"PUT {box.url('/workspace/up')} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {box.daemon.secret}\r\n"
             f"Content-Length: {len(data)}\r\n\r\n").encode()
     with box.daemon.socket() as s:
