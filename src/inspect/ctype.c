@@ -84,21 +84,21 @@ static bool is_record(TSNode n)
 
 void ctypes_learn(struct ctypes *c, TSNode n)
 {
-    TSNode type = is_record(n) || node_is(n, "enum_specifier") ? n : node_field(n, "type");
-    struct slice tag = node_text(c->w, node_field(type, "name"));
+    TSNode type = is_record(n) || node_is(n, "enum_specifier") ? n : node_field(c->w, n, "type");
+    struct slice tag = node_text(c->w, node_field(c->w, type, "name"));
 
     if (is_record(type) || node_is(type, "enum_specifier"))
         learn(c, (struct ctype_name){.name = tag, .is_enum = !is_record(type)});
     if (node_is(n, "type_definition")) {
-        TSNode declarator = node_field(n, "declarator");
+        TSNode declarator = node_field(c->w, n, "declarator");
 
         learn(c, (struct ctype_name){.name = node_text(c->w, cdeclarator_name(c->w, declarator)),
                                      .type = n,
                                      .declarator = declarator});
     } else if (node_is(n, "alias_declaration")) {
-        learn(c, (struct ctype_name){.name = node_text(c->w, node_field(n, "name")),
+        learn(c, (struct ctype_name){.name = node_text(c->w, node_field(c->w, n, "name")),
                                      .type = type,
-                                     .declarator = node_field(type, "declarator")});
+                                     .declarator = node_field(c->w, type, "declarator")});
     }
 }
 
@@ -107,7 +107,7 @@ void ctypes_learn(struct ctypes *c, TSNode n)
 /* One step towards the name; null: this is it. */
 static TSNode declarator_inner(struct walk *w, TSNode n)
 {
-    TSNode next = node_field(n, "declarator");
+    TSNode next = node_field(w, n, "declarator");
 
     if (ts_node_is_null(next) &&
         (node_is(n, "parenthesized_declarator") || node_is(n, "reference_declarator") ||
@@ -199,7 +199,7 @@ static TSNode template_argument(struct walk *w, TSNode template, size_t n)
     cleanup_with(kids_done) struct kids k = KIDS_NONE;
     TSNode child;
 
-    for (kids_of(w, node_field(template, "arguments"), &k); kids_next(&k, &child);)
+    for (kids_of(w, node_field(w, template, "arguments"), &k); kids_next(&k, &child);)
         if (node_is(child, "type_descriptor") && n-- == 0)
             return child;
     return (TSNode){0};
@@ -207,7 +207,7 @@ static TSNode template_argument(struct walk *w, TSNode template, size_t n)
 
 static void base_template(struct ctypes *c, TSNode type, struct building *b)
 {
-    struct slice name = node_text(c->w, node_field(type, "name"));
+    struct slice name = node_text(c->w, node_field(c->w, type, "name"));
     bool map = slice_is(name, "map") || slice_is(name, "unordered_map");
     TSNode first = template_argument(c->w, type, 0), value = first;
     const struct native *key;
@@ -217,14 +217,14 @@ static void base_template(struct ctypes *c, TSNode type, struct building *b)
         return;
     }
     if (map) {
-        key = build(c, first, node_field(first, "declarator"), b->depth);
+        key = build(c, first, node_field(c->w, first, "declarator"), b->depth);
         value = template_argument(c->w, type, 1);
         if (!key || key->class != NATIVE_STRING || key->pointer) {
             b->t = UNSUPPORTED("a map whose keys are not std::string");
             return;
         }
     }
-    b->t.of = build(c, value, node_field(value, "declarator"), b->depth);
+    b->t.of = build(c, value, node_field(c->w, value, "declarator"), b->depth);
     b->t.class = map ? NATIVE_MAP : NATIVE_ARRAY;
     if (!b->t.of || b->t.of->class == NATIVE_VOID)
         b->t = UNSUPPORTED("a container of nothing");
@@ -281,9 +281,9 @@ static void base_of(struct ctypes *c, TSNode type, struct building *b)
     } else if (node_is(type, "template_type")) {
         base_template(c, type, b);
     } else if (node_is(type, "qualified_identifier")) {
-        TSNode name = node_field(type, "name");
+        TSNode name = node_field(c->w, type, "name");
 
-        if (!is_std(node_text(c->w, node_field(type, "scope"))))
+        if (!is_std(node_text(c->w, node_field(c->w, type, "scope"))))
             b->t = UNSUPPORTED("a type that is not known here");
         else if (node_is(name, "template_type"))
             base_template(c, name, b);
@@ -373,7 +373,7 @@ static bool has_const(struct walk *w, TSNode declaration)
 static const struct native *build(struct ctypes *c, TSNode declaration, TSNode declarator,
                                   unsigned depth)
 {
-    TSNode type = node_field(declaration, "type");
+    TSNode type = node_field(c->w, declaration, "type");
     struct building b = {.text = BUF_INIT(INSPECT_TEXT_MAX), .depth = depth + 1};
     struct slice written = node_short(c->w, type);
 

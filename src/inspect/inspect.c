@@ -141,13 +141,14 @@ static int describe(struct model *m, struct buf *out, struct inspect_error *e)
     return out->failed ? fail(e, "OutputTooLong", "the answer would be too long") : 0;
 }
 
-static int inspect_text(const struct language *l, struct slice text, uint32_t skew, bool leave,
-                        struct buf *out, struct inspect_error *e)
+static int inspect_text(const struct language *l, struct slice text, uint32_t skew,
+                        const struct inspect_memory *memory, struct buf *out,
+                        struct inspect_error *e)
 {
     struct model m = {.dialect = (enum dialect)(l - languages), .language = l->name};
     struct source s = {.grammar = l->grammar(),
                        .text = text,
-                       .leave = leave,
+                       .memory = memory,
                        .collect = collect_tree,
                        .language = l,
                        .skew = skew};
@@ -155,12 +156,13 @@ static int inspect_text(const struct language *l, struct slice text, uint32_t sk
 
     if (r == 0)
         r = describe(&m, out, e);
-    if (!leave)
+    if (!memory)
         model_done(&m);
     return r;
 }
 
-int inspect_source(const char *language, const char *text, size_t n, bool leave, struct buf *out,
+int inspect_source(const char *language, const char *text, size_t n,
+                   const struct inspect_memory *memory, struct buf *out,
                    struct inspect_error *ret_error)
 {
     int at = find(language);
@@ -178,7 +180,7 @@ int inspect_source(const char *language, const char *text, size_t n, bool leave,
         text = tagged.p, n = tagged.n;
         skew = sizeof php_tag - 1;
     }
-    r = inspect_text(&languages[at], (struct slice){text, n}, skew, leave, out, ret_error);
+    r = inspect_text(&languages[at], (struct slice){text, n}, skew, memory, out, ret_error);
     buf_done(&tagged);
     return r;
 }

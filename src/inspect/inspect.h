@@ -20,10 +20,10 @@
 
 enum {
     INSPECT_SOURCE_MAX = 8 << 20,  /* bytes of source text */
-    INSPECT_OUTPUT_MAX = 32 << 20, /* bytes of the answer */
+    INSPECT_OUTPUT_MAX = 16 << 20, /* bytes of the answer; functions beyond are not listed */
     INSPECT_ARENA_MAX = 64 << 20,  /* bytes of texts made on the way */
     INSPECT_PARSE_MS = 3000,       /* the parser gives up */
-    INSPECT_FUNCTIONS_MAX = 2000,  /* further ones are not listed */
+    INSPECT_FUNCTIONS_MAX = 10000, /* further ones are not listed */
     INSPECT_PARAMS_MAX = 255,      /* of one function; further ones are not listed */
     INSPECT_NODES_MAX = 4000000,   /* looked at in one walk */
     INSPECT_SCOPE_MAX = 24,        /* classes in modules in namespaces in ... */
@@ -37,13 +37,24 @@ struct inspect_error {
     const char *message;
 };
 
+/* Memory of the library that is given back all at once: what a thread took since its mark. */
+struct inspect_mark {
+    void *room;
+    char *next;
+};
+struct inspect_memory {
+    struct inspect_mark (*mark)(void);
+    void (*return_to)(struct inspect_mark m);
+};
+
 /* Is there such a language, under this name or an alias? */
 bool inspect_knows(const char *language);
 
 /*
  * Appends the answer to `out` (whose maximum bounds it). Fails with *ret_error set, and then `out`
- * holds nothing of use. Frees all it took unless `leave`: a process that is about to end anyway
- * need not take a large tree apart.
+ * holds nothing of use. With `memory`, a tree is not taken apart but given back whole, and the
+ * rest is left to a process that is about to end anyway; NULL: the heap, and all of it is freed.
  */
-must_check int inspect_source(const char *language, const char *text, size_t n, bool leave,
-                              struct buf *out, struct inspect_error *ret_error);
+must_check int inspect_source(const char *language, const char *text, size_t n,
+                              const struct inspect_memory *memory, struct buf *out,
+                              struct inspect_error *ret_error);

@@ -55,7 +55,8 @@ static void refuse_return(struct walk *w, struct function *f, const char *why)
 static void add_param(struct ctypes *c, TSNode n, struct function *f)
 {
     struct walk *w = c->w;
-    TSNode declarator = node_field(n, "declarator"), value = node_field(n, "default_value");
+    TSNode declarator = node_field(c->w, n, "declarator"),
+           value = node_field(c->w, n, "default_value");
     const struct native *t = ctype_of(c, n, declarator);
     struct param *p;
 
@@ -131,10 +132,10 @@ static void add_return(struct ctypes *c, TSNode n, TSNode declarator, struct fun
 
     if (!ts_node_is_null(trailing))
         type = node_child(c->w, trailing, "type_descriptor");
-    else if (ts_node_is_null(node_field(n, "type")))
+    else if (ts_node_is_null(node_field(c->w, n, "type")))
         return; /* a constructor */
     t = ts_node_is_null(type) ? ctype_of(c, n, declarator)
-                              : ctype_of(c, type, node_field(type, "declarator"));
+                              : ctype_of(c, type, node_field(c->w, type, "declarator"));
     f->return_native = t;
     if (!t)
         return;
@@ -191,7 +192,7 @@ static void add_function(struct ctypes *c, TSNode n, TSNode declarator, struct p
     f->return_written = written_before(w, n, name);
     refuse_by_place(w, f, name, at);
     add_return(c, n, declarator, f);
-    add_params(c, node_field(function, "parameters"), f);
+    add_params(c, node_field(c->w, function, "parameters"), f);
     walk_params_end(w, f);
     infer_function(w, f, doc_of_comment(&w->m->arena, at.above));
 }
@@ -200,8 +201,8 @@ static void add_function(struct ctypes *c, TSNode n, TSNode declarator, struct p
 
 static void add_record(struct ctypes *c, TSNode n, struct place at)
 {
-    struct slice name = node_text(c->w, node_field(n, "name"));
-    TSNode body = node_field(n, "body");
+    struct slice name = node_text(c->w, node_field(c->w, n, "name"));
+    TSNode body = node_field(c->w, n, "body");
 
     if (c->w->m->dialect != DIALECT_CPP || name.n == 0 || ts_node_is_null(body))
         return;
@@ -213,12 +214,12 @@ static void add_record(struct ctypes *c, TSNode n, struct place at)
 
 static void add_namespace(struct ctypes *c, TSNode n, struct place at)
 {
-    struct slice name = node_text(c->w, node_field(n, "name"));
+    struct slice name = node_text(c->w, node_field(c->w, n, "name"));
 
     at.depth++;
     if (name.n > 0)
         at.scope = walk_join(c->w, at.scope, "::", name);
-    collect_in(c, node_field(n, "body"), at);
+    collect_in(c, node_field(c->w, n, "body"), at);
 }
 
 /* What stands above a template is said of what is in it. */
@@ -240,11 +241,11 @@ static void collect_one(struct ctypes *c, TSNode n, struct place at)
 {
     if (node_is(n, "function_definition") || node_is(n, "declaration") ||
         node_is(n, "field_declaration")) {
-        TSNode type = node_field(n, "type");
+        TSNode type = node_field(c->w, n, "type");
 
         ctypes_learn(c, n);
-        if (!ts_node_is_null(node_field(n, "declarator")))
-            add_function(c, n, node_field(n, "declarator"), at);
+        if (!ts_node_is_null(node_field(c->w, n, "declarator")))
+            add_function(c, n, node_field(c->w, n, "declarator"), at);
         else if (!ts_node_is_null(type))
             add_record(c, type, at);
     } else if (node_is(n, "type_definition") || node_is(n, "alias_declaration") ||

@@ -61,14 +61,14 @@ static void option_put(struct walk *w, TSNode n, struct jw *j, bool *ret_open)
         return;
     }
     if (node_is(n, "object_assignment_pattern")) {
-        key = node_field(n, "left");
-        value = node_field(n, "right");
+        key = node_field(w, n, "left");
+        value = node_field(w, n, "right");
     } else if (node_is(n, "pair_pattern")) {
-        TSNode inside = node_field(n, "value");
+        TSNode inside = node_field(w, n, "value");
 
-        key = node_field(n, "key");
+        key = node_field(w, n, "key");
         if (node_is(inside, "assignment_pattern"))
-            value = node_field(inside, "right");
+            value = node_field(w, inside, "right");
     } else if (!node_is(n, "shorthand_property_identifier_pattern")) {
         return;
     }
@@ -118,8 +118,8 @@ static void add_param(struct walk *w, TSNode n)
     struct param *p;
 
     if (node_is(n, "assignment_pattern")) {
-        value = node_field(n, "right");
-        n = node_field(n, "left");
+        value = node_field(w, n, "right");
+        n = node_field(w, n, "left");
     }
     if (node_is(n, "rest_pattern"))
         p = walk_param(w, node_text(w, node_child(w, n, "identifier")), PARAM_VARIADIC);
@@ -146,13 +146,13 @@ static void add_param(struct walk *w, TSNode n)
 static void add_params(struct walk *w, TSNode n)
 {
     cleanup_with(kids_done) struct kids k = KIDS_NONE;
-    TSNode single = node_field(n, "parameter"), child;
+    TSNode single = node_field(w, n, "parameter"), child;
 
     if (!ts_node_is_null(single)) {
         add_param(w, single);
         return;
     }
-    for (kids_of(w, node_field(n, "parameters"), &k); kids_next(&k, &child);)
+    for (kids_of(w, node_field(w, n, "parameters"), &k); kids_next(&k, &child);)
         if (ts_node_is_named(child))
             add_param(w, child);
 }
@@ -185,13 +185,13 @@ static void add_member(struct walk *w, TSNode n, struct place at)
     struct function *f;
 
     if (node_is(n, "field_definition")) {
-        add_value(w, node_field(n, "value"), member_name(w, node_field(n, "property")), at);
+        add_value(w, node_field(w, n, "value"), member_name(w, node_field(w, n, "property")), at);
         return;
     }
     if (!node_is(n, "method_definition") || node_has_child(w, n, "get") ||
         node_has_child(w, n, "set"))
         return;
-    name = member_name(w, node_field(n, "name"));
+    name = member_name(w, node_field(w, n, "name"));
     f = name.n > 0 ? add_function(w, n, name, at) : NULL;
     if (f && at.scope.p && slice_is(name, "constructor"))
         f->kind = FUNCTION_CONSTRUCTOR;
@@ -207,7 +207,7 @@ static void add_class(struct walk *w, TSNode n, struct slice name, struct place 
         return;
     at.scope = walk_join(w, at.scope, ".", name);
     at.depth++;
-    for (kids_of(w, node_field(n, "body"), &k); kids_next(&k, &child);) {
+    for (kids_of(w, node_field(w, n, "body"), &k); kids_next(&k, &child);) {
         at.above = remark_next(w, &r, child);
         if (ts_node_is_named(child))
             add_member(w, child, at);
@@ -230,8 +230,9 @@ static void add_variables(struct walk *w, TSNode n, struct place at)
 
     for (kids_of(w, n, &k); kids_next(&k, &child);)
         if (node_is(child, "variable_declarator") &&
-            node_is(node_field(child, "name"), "identifier"))
-            add_value(w, node_field(child, "value"), node_text(w, node_field(child, "name")), at);
+            node_is(node_field(w, child, "name"), "identifier"))
+            add_value(w, node_field(w, child, "value"), node_text(w, node_field(w, child, "name")),
+                      at);
 }
 
 /* ---- exports ---- */
@@ -259,25 +260,25 @@ static void mark_clause(struct walk *w, TSNode clause)
         if (!node_is(child, "export_specifier"))
             continue;
         n++;
-        mark_exported(w, node_text(w, node_field(child, "name")),
-                      slice_is(node_text(w, node_field(child, "alias")), "default"));
+        mark_exported(w, node_text(w, node_field(w, child, "name")),
+                      slice_is(node_text(w, node_field(w, child, "alias")), "default"));
     }
 }
 
 static void add_export(struct walk *w, TSNode n, struct place at)
 {
-    TSNode declaration = node_field(n, "declaration"), value = node_field(n, "value");
+    TSNode declaration = node_field(w, n, "declaration"), value = node_field(w, n, "value");
 
     at.exported = true;
     at.is_default = node_has_child(w, n, "default");
     if (node_is(declaration, "class_declaration"))
-        add_class(w, declaration, node_text(w, node_field(declaration, "name")), at);
+        add_class(w, declaration, node_text(w, node_field(w, declaration, "name")), at);
     else if (node_is_in(declaration, functions))
-        (void)add_function(w, declaration, node_text(w, node_field(declaration, "name")), at);
+        (void)add_function(w, declaration, node_text(w, node_field(w, declaration, "name")), at);
     else if (!ts_node_is_null(declaration))
         add_variables(w, declaration, at);
     if (node_is_in(value, functions)) {
-        struct slice name = node_text(w, node_field(value, "name"));
+        struct slice name = node_text(w, node_field(w, value, "name"));
 
         (void)add_function(w, value, name.n > 0 ? name : SLICE("default"), at);
     } else if (node_is(value, "class")) {
@@ -296,7 +297,8 @@ static void add_export_object(struct walk *w, TSNode object, struct place at)
         if (node_is(child, "method_definition"))
             add_member(w, child, at);
         else if (node_is(child, "pair"))
-            add_value(w, node_field(child, "value"), member_name(w, node_field(child, "key")), at);
+            add_value(w, node_field(w, child, "value"), member_name(w, node_field(w, child, "key")),
+                      at);
     }
 }
 
@@ -309,8 +311,8 @@ static void add_assignment(struct walk *w, TSNode statement, struct place at)
 
     if (!node_is(n, "assignment_expression"))
         return;
-    left = node_field(n, "left");
-    right = node_field(n, "right");
+    left = node_field(w, n, "left");
+    right = node_field(w, n, "right");
     target = node_text(w, left);
     if (node_is(left, "identifier")) { /* f = () => 1 makes a global */
         add_value(w, right, target, at);
@@ -324,16 +326,16 @@ static void add_assignment(struct walk *w, TSNode statement, struct place at)
         return;
     }
     if (slice_is(target, "module.exports")) {
-        struct slice name = node_text(w, node_field(right, "name"));
+        struct slice name = node_text(w, node_field(w, right, "name"));
 
         at.is_default = true;
         add_value(w, right, name.n > 0 ? name : SLICE("default"), at);
         return;
     }
     for (size_t i = 0; owners[i]; i++)
-        if (slice_is(node_text(w, node_field(left, "object")), owners[i])) {
+        if (slice_is(node_text(w, node_field(w, left, "object")), owners[i])) {
             at.exported = i < 2;
-            add_value(w, right, node_text(w, node_field(left, "property")), at);
+            add_value(w, right, node_text(w, node_field(w, left, "property")), at);
         }
 }
 
@@ -341,8 +343,8 @@ static void add_assignment(struct walk *w, TSNode statement, struct place at)
 static void mark_assigned(struct walk *w, TSNode statement)
 {
     cleanup_with(kids_done) struct kids k = KIDS_NONE;
-    TSNode n = node_first_named(w, statement), right = node_field(n, "right"), child;
-    struct slice target = node_text(w, node_field(n, "left"));
+    TSNode n = node_first_named(w, statement), right = node_field(w, n, "right"), child;
+    struct slice target = node_text(w, node_field(w, n, "left"));
     size_t count = 0;
 
     if (!node_is(n, "assignment_expression") || !target.p ||
@@ -355,8 +357,8 @@ static void mark_assigned(struct walk *w, TSNode statement)
     for (kids_of(w, right, &k); count < INSPECT_FUNCTIONS_MAX && kids_next(&k, &child); count++)
         if (node_is(child, "shorthand_property_identifier"))
             mark_exported(w, node_text(w, child), false);
-        else if (node_is(child, "pair") && node_is(node_field(child, "value"), "identifier"))
-            mark_exported(w, node_text(w, node_field(child, "value")), false);
+        else if (node_is(child, "pair") && node_is(node_field(w, child, "value"), "identifier"))
+            mark_exported(w, node_text(w, node_field(w, child, "value")), false);
 }
 
 /* ---- the program ---- */
@@ -364,9 +366,9 @@ static void mark_assigned(struct walk *w, TSNode statement)
 static void collect_one(struct walk *w, TSNode n, struct place at)
 {
     if (node_is_in(n, functions)) {
-        (void)add_function(w, n, node_text(w, node_field(n, "name")), at);
+        (void)add_function(w, n, node_text(w, node_field(w, n, "name")), at);
     } else if (node_is(n, "class_declaration")) {
-        add_class(w, n, node_text(w, node_field(n, "name")), at);
+        add_class(w, n, node_text(w, node_field(w, n, "name")), at);
     } else if (node_is(n, "lexical_declaration") || node_is(n, "variable_declaration")) {
         add_variables(w, n, at);
     } else if (node_is(n, "export_statement")) {

@@ -31,8 +31,8 @@ static void collect_in(struct walk *w, TSNode list, struct place at);
 static void add_param(struct walk *w, TSNode n)
 {
     bool variadic = node_is(n, "variadic_parameter");
-    TSNode type = node_field(n, "type"), value = node_field(n, "default_value");
-    struct slice name = node_text(w, node_field(n, "name"));
+    TSNode type = node_field(w, n, "type"), value = node_field(w, n, "default_value");
+    struct slice name = node_text(w, node_field(w, n, "name"));
     struct param *p;
 
     if (!variadic && !node_is(n, "simple_parameter") && !node_is(n, "property_promotion_parameter"))
@@ -57,8 +57,8 @@ static void add_function(struct walk *w, TSNode n, struct place at, struct slice
 {
     cleanup_with(kids_done) struct kids k = KIDS_NONE;
     struct slice scope = at.class.p ? at.class : at.space;
-    TSNode type = node_field(n, "return_type"), body = node_field(n, "body"), child;
-    struct function *f = walk_function(w, n, node_text(w, node_field(n, "name")), scope);
+    TSNode type = node_field(w, n, "return_type"), body = node_field(w, n, "body"), child;
+    struct function *f = walk_function(w, n, node_text(w, node_field(w, n, "name")), scope);
 
     if (!f)
         return;
@@ -71,7 +71,7 @@ static void add_function(struct walk *w, TSNode n, struct place at, struct slice
     f->candidate = !at.class.p && !at.conditional;
     if (!ts_node_is_null(type))
         f->return_type = node_short(w, type);
-    for (kids_of(w, node_field(n, "parameters"), &k); kids_next(&k, &child);)
+    for (kids_of(w, node_field(w, n, "parameters"), &k); kids_next(&k, &child);)
         if (ts_node_is_named(child))
             add_param(w, child);
     walk_params_end(w, f);
@@ -80,19 +80,19 @@ static void add_function(struct walk *w, TSNode n, struct place at, struct slice
 
 static void add_class(struct walk *w, TSNode n, struct place at)
 {
-    struct slice name = node_text(w, node_field(n, "name"));
+    struct slice name = node_text(w, node_field(w, n, "name"));
 
     if (name.n == 0)
         return;
     at.class = walk_join(w, at.space, "\\", name);
     at.depth++;
-    collect_in(w, node_field(n, "body"), at);
+    collect_in(w, node_field(w, n, "body"), at);
 }
 
 static void enter_namespace(struct walk *w, TSNode n, struct place *at)
 {
-    TSNode body = node_field(n, "body");
-    struct slice name = node_text(w, node_field(n, "name"));
+    TSNode body = node_field(w, n, "body");
+    struct slice name = node_text(w, node_field(w, n, "name"));
     struct place inside = *at;
 
     inside.space = name.n > 0 ? name : (struct slice){0};

@@ -57,7 +57,7 @@ static void add_plain(struct walk *w, struct slice name, TSNode type, TSNode val
 
 static void add_typed(struct walk *w, TSNode n, struct signature *s)
 {
-    TSNode inside = node_first_named(w, n), type = node_field(n, "type");
+    TSNode inside = node_first_named(w, n), type = node_field(w, n, "type");
 
     if (node_is(inside, "list_splat_pattern") || node_is(inside, "dictionary_splat_pattern"))
         add_splat(w, inside, node_short(w, type), s);
@@ -72,8 +72,8 @@ static void add_param(struct walk *w, TSNode n, struct signature *s)
     else if (node_is(n, "typed_parameter"))
         add_typed(w, n, s);
     else if (node_is(n, "default_parameter") || node_is(n, "typed_default_parameter"))
-        add_plain(w, node_text(w, node_field(n, "name")), node_field(n, "type"),
-                  node_field(n, "value"), s);
+        add_plain(w, node_text(w, node_field(w, n, "name")), node_field(w, n, "type"),
+                  node_field(w, n, "value"), s);
     else if (node_is(n, "list_splat_pattern") || node_is(n, "dictionary_splat_pattern"))
         add_splat(w, n, (struct slice){0}, s);
     else if (node_is(n, "keyword_separator"))
@@ -122,10 +122,10 @@ static bool has_decorator(struct walk *w, TSNode decorated, const char *name)
 
 static void add_function(struct walk *w, TSNode n, TSNode decorated, struct place at)
 {
-    TSNode body = node_field(n, "body"), type = node_field(n, "return_type");
+    TSNode body = node_field(w, n, "body"), type = node_field(w, n, "return_type");
     bool is_static = !ts_node_is_null(decorated) && has_decorator(w, decorated, "staticmethod");
     struct function *f = walk_function(w, ts_node_is_null(decorated) ? n : decorated,
-                                       node_text(w, node_field(n, "name")), at.scope);
+                                       node_text(w, node_field(w, n, "name")), at.scope);
 
     if (!f)
         return;
@@ -137,20 +137,20 @@ static void add_function(struct walk *w, TSNode n, TSNode decorated, struct plac
         f->kind = FUNCTION_CONSTRUCTOR;
     if (!ts_node_is_null(type))
         f->return_type = node_short(w, type);
-    add_params(w, node_field(n, "parameters"), at.scope.p && !is_static);
+    add_params(w, node_field(w, n, "parameters"), at.scope.p && !is_static);
     walk_params_end(w, f);
     infer_function(w, f, docstring(w, body));
 }
 
 static void add_class(struct walk *w, TSNode n, struct place at)
 {
-    struct slice name = node_text(w, node_field(n, "name"));
+    struct slice name = node_text(w, node_field(w, n, "name"));
     struct place inside = {.scope = walk_join(w, at.scope, ".", name),
                            .depth = at.depth + 1,
                            .conditional = at.conditional};
 
     if (name.n > 0)
-        collect_in(w, node_field(n, "body"), inside);
+        collect_in(w, node_field(w, n, "body"), inside);
 }
 
 /* name = lambda ... */
@@ -161,15 +161,15 @@ static void add_lambda(struct walk *w, TSNode statement, struct place at)
 
     if (!node_is(assignment, "assignment"))
         return;
-    left = node_field(assignment, "left");
-    right = node_field(assignment, "right");
+    left = node_field(w, assignment, "left");
+    right = node_field(w, assignment, "right");
     if (!node_is(left, "identifier") || !node_is(right, "lambda"))
         return;
     f = walk_function(w, statement, node_text(w, left), at.scope);
     if (!f)
         return;
     f->kind = FUNCTION_LAMBDA;
-    add_params(w, node_field(right, "parameters"), false);
+    add_params(w, node_field(w, right, "parameters"), false);
     walk_params_end(w, f);
     infer_function(w, f, (struct slice){0});
 }
@@ -181,7 +181,7 @@ static void collect_one(struct walk *w, TSNode n, struct place at)
     } else if (node_is(n, "class_definition")) {
         add_class(w, n, at);
     } else if (node_is(n, "decorated_definition")) {
-        TSNode inside = node_field(n, "definition");
+        TSNode inside = node_field(w, n, "definition");
 
         if (node_is(inside, "function_definition"))
             add_function(w, inside, n, at);

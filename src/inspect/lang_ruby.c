@@ -42,13 +42,13 @@ static void add_param(struct walk *w, TSNode n)
         {"hash_splat_parameter",   PARAM_KWARGS    },
         {"block_parameter",        PARAM_BLOCK     },
     };
-    TSNode value = node_field(n, "value");
+    TSNode value = node_field(w, n, "value");
     struct param *p = NULL;
 
     for (size_t i = 0; i < ARRAY_LEN(kinds) && !p; i++) {
         if (!node_is(n, kinds[i].type))
             continue;
-        p = walk_param(w, node_text(w, i == 0 ? n : node_field(n, "name")), kinds[i].kind);
+        p = walk_param(w, node_text(w, i == 0 ? n : node_field(w, n, "name")), kinds[i].kind);
     }
     if (p && !ts_node_is_null(value)) {
         p->default_text = node_short(w, value);
@@ -64,7 +64,7 @@ static void add_param(struct walk *w, TSNode n)
 static void add_method(struct walk *w, TSNode n, struct place at, struct slice above)
 {
     cleanup_with(kids_done) struct kids k = KIDS_NONE;
-    TSNode object = node_field(n, "object"), child;
+    TSNode object = node_field(w, n, "object"), child;
     struct slice owner = node_text(w, object), scope = at.scope;
     struct function *f;
 
@@ -72,14 +72,14 @@ static void add_method(struct walk *w, TSNode n, struct place at, struct slice a
         scope = walk_join(w, scope, "::", owner);
     else if (owner.p && !scope.p)
         owner = (struct slice){0}; /* def self.f at the top is callable like any other */
-    f = walk_function(w, n, node_text(w, node_field(n, "name")), scope);
+    f = walk_function(w, n, node_text(w, node_field(w, n, "name")), scope);
     if (!f)
         return;
     f->is_static = scope.p && (owner.p || at.singleton);
     f->candidate = !scope.p && !at.conditional;
     if (scope.p && slice_is(f->name, "initialize"))
         f->kind = FUNCTION_CONSTRUCTOR;
-    for (kids_of(w, node_field(n, "parameters"), &k); kids_next(&k, &child);)
+    for (kids_of(w, node_field(w, n, "parameters"), &k); kids_next(&k, &child);)
         if (ts_node_is_named(child))
             add_param(w, child);
     walk_params_end(w, f);
@@ -88,8 +88,8 @@ static void add_method(struct walk *w, TSNode n, struct place at, struct slice a
 
 static void add_class(struct walk *w, TSNode n, struct place at)
 {
-    struct slice name = node_text(w, node_field(n, "name"));
-    TSNode body = node_field(n, "body");
+    struct slice name = node_text(w, node_field(w, n, "name"));
+    TSNode body = node_field(w, n, "body");
 
     at.depth++;
     if (node_is(n, "singleton_class"))

@@ -21,91 +21,9 @@
 #include "base/os.h"
 #include "core/frame.h"
 #include "inspect/inspect.h"
+#include "inspect/memory.h"
 
-enum { FRAMES_FD = 3, READ_PART = 256 * 1024, HEX = 16, EXIT_USAGE = 2, EXIT_MEMORY = 3 };
-enum { BLOCK_ALIGN = 16, ROOM_FIRST = 256 * 1024, ROOM_MORE = 4 << 20, TAKE_MAX = 1 << 30 };
-
-/* ---- memory ---- */
-
-/*
- * The library counts the children of a node in 16 bits when it takes trees apart: from a node with
- * more of them (unbalanced braces by the ten thousand) it frees a pointer that was never given to
- * it. This process parses one text and ends, so what the library frees is simply kept, and giving
- * memory out is no more than moving a pointer. It cannot live without memory, nor report that there
- * is none: the exit status does.
- *
- * The library tells its allocator nothing but sizes, so where the memory of a thread goes on is the
- * one writable object of this program.
- */
-struct block {
-    size_t size; /* of what follows */
-    _Alignas(BLOCK_ALIGN) char bytes[];
-};
-
-static _Thread_local struct {
-    char *next, *end;
-    bool begun;
-} room;
-
-static void out_of_memory(void)
-{
-    _exit(EXIT_MEMORY);
-}
-
-/* The first piece is small, for most texts are. What is left of the last one is lost. */
-static void room_add(size_t n)
-{
-    size_t size = room.begun ? ROOM_MORE : ROOM_FIRST;
-
-    if (size < n)
-        size = n;
-    room.next = os_memory(size);
-    if (!room.next)
-        out_of_memory();
-    room.end = room.next + size;
-    room.begun = true;
-}
-
-static void *take(size_t n)
-{
-    struct block *b;
-
-    if (n > TAKE_MAX)
-        out_of_memory();
-    n = (n + sizeof *b + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
-    if ((size_t)(room.end - room.next) < n)
-        room_add(n);
-    b = (void *)room.next;
-    room.next += n;
-    b->size = n - sizeof *b;
-    return b->bytes;
-}
-
-/* Nothing is given out twice, so everything is zero. */
-static void *take_zeroed(size_t count, size_t n)
-{
-    if (n > 0 && count > TAKE_MAX / n)
-        out_of_memory();
-    return take(count * n);
-}
-
-static void *take_again(void *p, size_t n)
-{
-    struct block *b = p ? (struct block *)((char *)p - offsetof(struct block, bytes)) : NULL;
-    void *grown;
-
-    if (b && n <= b->size)
-        return p;
-    grown = take(n);
-    if (b)
-        memcpy(grown, p, b->size);
-    return grown;
-}
-
-static void keep(void *p)
-{
-    (void)p;
-}
+enum { FRAMES_FD = 3, READ_PART = 256 * 1024, HEX = 16, EXIT_USAGE = 2 };
 
 /* ---- in and out ---- */
 
@@ -246,9 +164,9 @@ int main(int argc, char **argv)
         (void)write_all(STDERR_FILENO, usage, sizeof usage - 1);
         return EXIT_USAGE;
     }
-    ts_set_allocator(take, take_zeroed, take_again, keep);
+    memory_install();
     ok = (plain ? read_plain(&text, &e) : read_frames(&text, &e)) == 0 &&
-         inspect_source(argv[1], text.p ? text.p : "", text.n, true, &json, &e) == 0;
+         inspect_source(argv[1], text.p ? text.p : "", text.n, &memory_marks, &json, &e) == 0;
     if (!ok)
         error_json(&e, &json);
     return answer(plain, ok, &json) == 0 && ok ? 0 : 1;

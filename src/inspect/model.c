@@ -98,11 +98,12 @@ void arena_done(struct arena *a)
 
 static void arena_join(struct arena *a, struct arena *from)
 {
-    struct arena_part **end = &a->parts;
+    struct arena_part **end = &from->parts;
 
     while (*end)
         end = &(*end)->next;
-    *end = from->parts;
+    *end = a->parts;
+    a->parts = from->parts;
     a->used += from->used;
     a->failed |= from->failed || a->used > INSPECT_ARENA_MAX;
     *from = (struct arena){0};

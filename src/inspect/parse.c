@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "inspect/parse.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/os.h"
+#include "inspect/crew.h"
 
 enum {
     US_PER_MS = 1000,
@@ -48,12 +48,14 @@ static void part_read(struct part *p, TSTree *tree)
     p->state = ts_node_has_error(root) ? PART_WRONG : PART_GOOD;
     if (p->whole || p->state == PART_GOOD)
         s->collect(s, root, &p->found);
-    if (!s->leave)
+    if (!s->memory)
         ts_tree_delete(tree);
 }
 
 static void part_parse(struct part *p, uint64_t deadline_us)
 {
+    const struct inspect_memory *memory = p->source->memory;
+    struct inspect_mark before = {0};
     uint64_t now = now_us();
     TSParser *parser;
     TSTree *tree = NULL;
@@ -61,6 +63,8 @@ static void part_parse(struct part *p, uint64_t deadline_us)
     p->state = PART_LATE;
     if (now >= deadline_us)
         return;
+    if (memory)
+        before = memory->mark();
     parser = ts_parser_new();
     if (!ts_parser_set_language(parser, p->source->grammar) ||
         (!p->whole && !ts_parser_set_included_ranges(parser, &p->range, 1)))
@@ -72,47 +76,50 @@ static void part_parse(struct part *p, uint64_t deadline_us)
     if (tree)
         part_read(p, tree);
     ts_parser_delete(parser);
+    if (memory)
+        memory->return_to(before);
 }
 
 /* ---- all parts, side by side ---- */
 
-struct work {
-    struct part *v;
-    size_t n;
-    atomic_size_t next; /* nobody has taken it yet */
+struct parts {
+    struct part **v; /* the longest first */
     uint64_t deadline_us;
 };
 
-static void *work_main(void *user)
+static void parse_one(void *user, size_t i)
 {
-    struct work *w = user;
+    struct parts *parts = user;
 
-    for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->n;)
-        if (w->v[i].state == PART_NEW)
-            part_parse(&w->v[i], w->deadline_us);
-    return NULL;
+    if (parts->v[i]->state == PART_NEW)
+        part_parse(parts->v[i], parts->deadline_us);
 }
 
-static size_t threads_most(void)
+static size_t part_length(const struct part *p)
 {
-    size_t n = os_processors();
-
-    return n < PARSE_THREADS_MAX ? n : PARSE_THREADS_MAX;
+    return p->range.end_byte - p->range.start_byte;
 }
 
-/* Are all of them good now? This thread works, too, so no other one has to start. */
+static int longer_first(const void *a, const void *b)
+{
+    const struct part *const *x = a, *const *y = b;
+
+    return (part_length(*x) < part_length(*y)) - (part_length(*x) > part_length(*y));
+}
+
+/* Are all of them good now? */
 static bool parts_parse(struct part *v, size_t n, uint64_t deadline_us)
 {
-    struct work w = {.v = v, .n = n, .deadline_us = deadline_us};
-    pthread_t threads[PARSE_THREADS_MAX];
-    size_t others = 0, most = threads_most();
-    bool good = true;
+    cleanup_free struct part **order = calloc(n, sizeof(struct part *));
+    struct parts parts = {.v = order, .deadline_us = deadline_us};
+    bool good = order != NULL;
 
-    while (others + 1 < most && pthread_create(&threads[others], NULL, work_main, &w) == 0)
-        others++;
-    (void)work_main(&w);
-    while (others > 0)
-        (void)pthread_join(threads[--others], NULL);
+    if (!order)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        order[i] = &v[i];
+    qsort(order, n, sizeof *order, longer_first);
+    crew_run(n, parse_one, &parts);
     for (size_t i = 0; i < n; i++)
         good &= v[i].state == PART_GOOD;
     return good;
@@ -168,14 +175,13 @@ static uint32_t rows_in(struct slice text, size_t from, size_t to)
 
 static size_t parts_cut(const struct source *s, const struct model *m, struct part *v)
 {
-    size_t most = threads_most() > 1 ? threads_most() * PARSE_PARTS_EACH : 1;
-    size_t wanted = s->text.n / PARSE_PART_MIN < most ? s->text.n / PARSE_PART_MIN : most;
-    size_t step = s->text.n / (wanted ? wanted : 1) + 1, n = 0, from = 0;
+    size_t n = 0, from = 0;
     uint32_t row = 0;
 
-    /* every part but the last has a step at least, so there are no more than wanted */
+    /* every part but the last has the least length, so they fit */
     while (from < s->text.n) {
-        size_t to = s->text.n - from <= step ? s->text.n : cut_after(s->text, from + step);
+        size_t to = s->text.n - from <= PARSE_PART_MIN ? s->text.n
+                                                       : cut_after(s->text, from + PARSE_PART_MIN);
         uint32_t last = row + rows_in(s->text, from, to);
 
         v[n++] = (struct part){
@@ -232,8 +238,8 @@ static int fail(struct inspect_error *e, const char *type, const char *message)
 /* Was it possible? */
 static bool parse_parts(const struct source *s, struct model *m)
 {
-    struct part v[PARSE_PARTS_MAX];
-    size_t n = parts_cut(s, m, v);
+    cleanup_free struct part *v = calloc(s->text.n / PARSE_PART_MIN + 1, sizeof *v);
+    size_t n = v ? parts_cut(s, m, v) : 0;
     uint64_t deadline_us = now_us() + (uint64_t)INSPECT_PARSE_MS * US_PER_MS;
     bool good;
 
@@ -257,7 +263,7 @@ int source_parse(const struct source *s, struct model *m, struct inspect_error *
     struct part whole = {.source = s, .whole = true, .found = *m};
 
     if (m->dialect == DIALECT_PYTHON && s->text.n >= (size_t)2 * PARSE_PART_MIN &&
-        parse_parts(s, m))
+        os_processors() > 1 && parse_parts(s, m))
         return 0;
     part_parse(&whole, now_us() + (uint64_t)INSPECT_PARSE_MS * US_PER_MS);
     *m = whole.found;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From text to trees, and from trees to what is in them. A large source of Python is parsed in
- * parts, side by side: it is cut before lines that begin a definition at the left margin, into more
- * parts than there are processors, for a page of code costs several times what a page of comments
- * does. Whoever parsed a part also collects its functions, while the tree is in its cache. If every
- * part is without a mistake, so is the whole, and what was found in one after the other is what is
- * in the whole. A cut inside a string or a bracket leaves the part before it with a mistake: such a
- * part is tried once more together with the next. If there is still a mistake, and for everything
- * else, the source is parsed in one piece.
+ * parts, side by side: it is cut before lines that begin a definition at the left margin, into
+ * parts whose trees fit into the cache of a processor. Whoever parsed a part also collects its
+ * functions, and the next part is parsed in the same memory. The longest come first, so that all
+ * processors end at about the same time. If every part is without a mistake, so is the whole, and
+ * what was found in one after the other is what is in the whole. A cut inside a string or a bracket
+ * leaves the part before it with a mistake: such a part is tried once more together with the next.
+ * If there is still a mistake, and for everything else, the source is parsed in one piece; with one
+ * processor, too, so that there is something to compare with.
  */
 #pragma once
 
@@ -16,16 +17,13 @@
 #include "inspect/model.h"
 
 enum {
-    PARSE_THREADS_MAX = 4,
-    PARSE_PARTS_EACH = 4, /* parts for every thread, so that all end at about the same time */
-    PARSE_PARTS_MAX = PARSE_THREADS_MAX * PARSE_PARTS_EACH,
-    PARSE_PART_MIN = 16 * 1024, /* bytes that are worth a part */
+    PARSE_PART_MIN = 8 * 1024, /* bytes of a part; the tree needs up to a hundred times as much */
 };
 
 struct source {
     const TSLanguage *grammar;
     struct slice text;
-    bool leave; /* trees need not be taken apart */
+    const struct inspect_memory *memory; /* NULL: the heap */
     /* Adds what is below a root to a model that nobody else touches. In any thread. */
     void (*collect)(const struct source *s, TSNode root, struct model *m);
     const void *language; /* of whoever collects */

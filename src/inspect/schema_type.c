@@ -433,7 +433,8 @@ static void type_union(struct typing *t, struct buf *out)
         t->depth--;
         return;
     }
-    (void)buf_printf(out, "{\"anyOf\":[%s", first.p);
+    (void)buf_puts(out, "{\"anyOf\":[");
+    (void)buf_put(out, first.p, first.n);
     while (take_mark(t, "|") || take_mark(t, "&") || (commas && take_mark(t, ","))) {
         (void)buf_putc(out, ',');
         (void)type_marked(t, out);

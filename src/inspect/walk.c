@@ -40,11 +40,23 @@ bool node_is_in(TSNode n, const char *const types[])
     return false;
 }
 
-TSNode node_field(TSNode n, const char *name)
+/* Names are compared by address: they are literals, and one that is there twice costs a place. */
+static TSFieldId field_id(struct walk *w, TSNode n, const char *name)
 {
-    if (ts_node_is_null(n))
-        return n;
-    return ts_node_child_by_field_name(n, name, (uint32_t)strlen(name));
+    TSFieldId id;
+
+    for (size_t i = 0; i < w->fields_n; i++)
+        if (w->fields[i].name == name)
+            return w->fields[i].id;
+    id = ts_language_field_id_for_name(ts_tree_language(n.tree), name, (uint32_t)strlen(name));
+    if (w->fields_n < FIELDS_MAX)
+        w->fields[w->fields_n++] = (struct field){name, id};
+    return id;
+}
+
+TSNode node_field(struct walk *w, TSNode n, const char *name)
+{
+    return ts_node_is_null(n) ? n : ts_node_child_by_field_id(n, field_id(w, n, name));
 }
 
 uint32_t node_line(TSNode n)

@@ -20,12 +20,22 @@ struct remark {
     uint32_t end_row;
 };
 
+/* The library looks for the names of fields one after the other, so they are remembered. */
+struct field {
+    const char *name; /* static */
+    TSFieldId id;
+};
+
+enum { FIELDS_MAX = 32 };
+
 struct walk {
     struct model *m;
     const char *text; /* as parsed */
     size_t n;
     uint32_t skew;     /* bytes of it that were put before the tenant's */
     size_t nodes_left; /* budget */
+    struct field fields[FIELDS_MAX];
+    size_t fields_n;
     struct param params[INSPECT_PARAMS_MAX];
     size_t params_n; /* of the function being collected */
     bool params_over;
@@ -34,8 +44,9 @@ struct walk {
 struct slice node_text(const struct walk *w, TSNode n);
 struct slice node_short(const struct walk *w, TSNode n); /* cut at INSPECT_TEXT_MAX */
 bool node_is(TSNode n, const char *type);
+/* `name` is a literal. Null node: none; of a null node, too. */
+TSNode node_field(struct walk *w, TSNode n, const char *name);
 bool node_is_in(TSNode n, const char *const types[]); /* NULL at the end */
-TSNode node_field(TSNode n, const char *name);        /* null node: none; of a null node, too */
 uint32_t node_line(TSNode n);
 uint32_t node_end_line(TSNode n);
 

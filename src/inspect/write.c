@@ -2,12 +2,19 @@
 #include "inspect/write.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/jw.h"
+#include "inspect/crew.h"
 
-enum { TOOL_NAME_MAX = 64, CANDIDATES_MAX = 32 };
+enum {
+    TOOL_NAME_MAX = 64,
+    CANDIDATES_MAX = 32,
+    PIECE_FUNCTIONS = 64, /* written by one processor at a time */
+    HEAD_MAX = 1 << 20,   /* bytes around the functions */
+};
 
 /* ---- small ones ---- */
 
@@ -416,28 +423,84 @@ static void put_detected(struct jw *w, const struct model *m)
     jw_object_end(w);
 }
 
+/* ---- all of it ---- */
+
+/* What is before the functions. */
+static void put_head(struct jw *w, const struct model *m, bool truncated)
+{
+    put_word(w, "language", m->language);
+    put_name(w, "syntaxError");
+    if (m->has_error) {
+        jw_object(w);
+        put_number(w, "line", m->error_line);
+        put_number(w, "column", m->error_column);
+        jw_object_end(w);
+    } else {
+        jw_null(w);
+    }
+    put_flag(w, "truncated", truncated);
+    put_flag(w, "topLevelReturn", m->top_level_return);
+    put_detected(w, m);
+}
+
+/* The functions, in pieces that are written side by side. */
+struct pieces {
+    const struct model *m;
+    struct buf *v; /* owned, as are they */
+    size_t n;
+};
+
+static void piece_write(void *user, size_t piece)
+{
+    struct pieces *p = user;
+    struct jw w = JW(&p->v[piece]);
+    size_t from = piece * PIECE_FUNCTIONS, to = from + PIECE_FUNCTIONS;
+
+    for (size_t i = from; i < to && i < p->m->n && !w.out->failed; i++)
+        put_function(&w, p->m, &p->m->functions[i]);
+}
+
+/* How many of them fit into an answer, and how long they are together. */
+static size_t pieces_fit(const struct pieces *p, size_t *ret_bytes)
+{
+    size_t bytes = 0, n = 0;
+
+    while (n < p->n && !p->v[n].failed && p->v[n].n + 1 < INSPECT_OUTPUT_MAX - HEAD_MAX - bytes)
+        bytes += p->v[n++].n + 1;
+    *ret_bytes = bytes;
+    return n;
+}
+
+static void put_pieces(struct jw *w, const struct pieces *p)
+{
+    size_t bytes, fit = pieces_fit(p, &bytes);
+
+    (void)buf_reserve(w->out, bytes + HEAD_MAX / PIECE_FUNCTIONS);
+    jw_object(w);
+    put_head(w, p->m, p->m->truncated || fit < p->n);
+    put_name(w, "functions");
+    jw_array(w);
+    for (size_t i = 0; i < fit; i++)
+        jw_raw(w, p->v[i].p, p->v[i].n);
+    jw_array_end(w);
+    jw_object_end(w);
+}
+
 void model_write(const struct model *m, struct buf *out)
 {
+    struct pieces p = {.m = m, .n = (m->n + PIECE_FUNCTIONS - 1) / PIECE_FUNCTIONS};
     struct jw w = JW(out);
 
-    jw_object(&w);
-    put_word(&w, "language", m->language);
-    put_name(&w, "syntaxError");
-    if (m->has_error) {
-        jw_object(&w);
-        put_number(&w, "line", m->error_line);
-        put_number(&w, "column", m->error_column);
-        jw_object_end(&w);
-    } else {
-        jw_null(&w);
+    p.v = calloc(p.n + 1, sizeof *p.v);
+    if (!p.v) {
+        out->failed = true;
+        return;
     }
-    put_flag(&w, "truncated", m->truncated);
-    put_flag(&w, "topLevelReturn", m->top_level_return);
-    put_detected(&w, m);
-    put_name(&w, "functions");
-    jw_array(&w);
-    for (size_t i = 0; i < m->n && !out->failed; i++)
-        put_function(&w, m, &m->functions[i]);
-    jw_array_end(&w);
-    jw_object_end(&w);
+    for (size_t i = 0; i < p.n; i++)
+        p.v[i] = (struct buf)BUF_INIT(INSPECT_OUTPUT_MAX);
+    crew_run(p.n, piece_write, &p);
+    put_pieces(&w, &p);
+    for (size_t i = 0; i < p.n; i++)
+        buf_done(&p.v[i]);
+    free(p.v);
 }

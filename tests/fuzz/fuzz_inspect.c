@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (n < 1 || n > TEXT_MAX)
         return 0;
     if (inspect_source(languages[data[0] % ARRAY_LEN(languages)], (const char *)data + 1, n - 1,
-                       false, &out, &e) == 0)
+                       NULL, &out, &e) == 0)
         check_answer(&out);
     else
         assert(e.type && e.message);

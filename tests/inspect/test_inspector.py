@@ -221,8 +221,8 @@ def test_too_long_a_text_is_refused():
 
 
 def test_more_functions_than_are_listed():
-    found = inspect("python", "".join(f"def f{i}(): pass\n" for i in range(2001)))
-    assert found["truncated"] and len(found["functions"]) == 2000
+    found = inspect("python", "".join(f"def f{i}(): pass\n" for i in range(10_001)))
+    assert found["truncated"] and len(found["functions"]) == 10_000
 
 
 def test_unknown_language():
@@ -291,7 +291,7 @@ STRANGE = {
     "the last string is open": lambda: many(1500) + "x = '''\n" + many(150),
     "lines that go on": lambda: many(900, "x = 1 \\"),
     "lines that go on, otherwise": lambda: many(900, "x = 1 \\").replace("\n", "\r\n"),
-    "too many": lambda: many(3000),
+    "too many": lambda: "".join(f"def f{i}(): pass\n" for i in range(10_100)),
     "a return outside": lambda: many(1500, "return 1"),
     "one of them very long": lambda: many(200) + "def long():\n" + "    x = [1, 2, 3]\n" * 20000 + many(200),
 }
@@ -304,8 +304,17 @@ def test_one_piece_has_the_same_in_it(name):
 
 
 def test_too_many_are_cut_off_at_the_end():
-    found = inspect("python", many(3000))
-    assert found["truncated"] and [f["name"] for f in found["functions"]] == [f"f{i}" for i in range(2000)]
+    found = inspect("python", STRANGE["too many"]())
+    assert found["truncated"] and [f["name"] for f in found["functions"]] == [f"f{i}" for i in range(10_000)]
+
+
+def test_an_answer_that_would_be_too_long_lists_fewer():
+    source = "".join(f"def f{i}(a, b, c, d, e, f, g, h): pass\n" for i in range(9000))
+    done = run("python", source)
+    found = json.loads(done.stdout)
+    assert found["truncated"] and found["syntaxError"] is None and len(done.stdout) < 16 << 20
+    assert [f["name"] for f in found["functions"]] == [f"f{i}" for i in range(len(found["functions"]))]
+    assert len(found["functions"]) > 1000
 
 
 # ---- frames ----
