@@ -24,6 +24,17 @@ DENSE = '''def function_{i}(a: int, b: str = "x", *args, key=None, **more) -> di
 
 '''
 
+TINY = '''def function_{i}(a: int, b: str = "x", c=None) -> int:
+    """Adds {i}."""
+    return a + {i}
+
+'''
+TEXTS = {  # the program alone
+    "program": f"{LINES} lines of the standard library, the program alone",
+    "dense": f"{LINES} lines with a function in every ten",
+    "functions": f"{LINES} lines that are {LINES // 4} functions",
+}
+
 
 def library():
     """Lines that people wrote: whole modules of the standard library, as many as fit; then comments."""
@@ -35,8 +46,9 @@ def library():
     return lines + ["#"] * (LINES - 1 - len(lines))
 
 
-def dense():
-    return "".join(DENSE.format(i=i) for i in range(LINES // 10)).splitlines()[:LINES - 1]
+def repeated(piece):
+    each = piece.count("\n")
+    return "".join(piece.format(i=i) for i in range(LINES // each)).splitlines()[:LINES - 1]
 
 
 def salted(lines, salt):
@@ -68,11 +80,10 @@ def measure(options):
     if not (harness.BUILD / "sandbox-inspect").exists():
         return None
     turns = range(10 if options.quick else 40)
-    people, machines = library(), dense()
-    found = {  # alone: no daemon yet, whose interpreters warm themselves beside it
-        "program": [program_ms(salted(people, i)) for i in turns],
-        "dense": [program_ms(salted(machines, i)) for i in turns],
-    }
+    people = library()
+    texts = {"program": people, "dense": repeated(DENSE), "functions": repeated(TINY)}
+    # alone: no daemon yet, whose interpreters warm themselves beside it
+    found = {name: [program_ms(salted(lines, i)) for i in turns] for name, lines in texts.items()}
     daemon = harness.start_daemon(LOG_LEVEL="info")
     connection = http.client.HTTPConnection(daemon.host, daemon.port)
     try:
@@ -91,11 +102,11 @@ def show(found, verdict):
     if not found:
         print("## Inspection\n\nBuilt without grammars: tools/fetch-grammars.\n")
         return
-    names = {"program": f"{LINES} lines of the standard library, the program alone",
-             "dense": f"{LINES} lines with a function in every ten", "request": "the library as a request",
-             "known": "the same again, from memory", "tiny": "one function as a request"}
+    names = TEXTS | {"request": "the library as a request", "known": "the same again, from memory",
+                     "tiny": "one function as a request"}
     print("## Inspection\n\n| | least ms | p50 ms |\n|---|---|---|")
     for name, words in names.items():
         print(f"| {words} | {found[name]['min_ms']:.1f} | {found[name]['p50_ms']:.1f} |")
-    median = found["program"]["p50_ms"]
-    print(f"\nBar: {LINES} lines in under {BAR_MS:.0f} ms: p50 {median:.1f} ms, {verdict(median < BAR_MS)}.\n")
+    slowest = max(found[name]["p50_ms"] for name in TEXTS)
+    print(f"\nBar: {LINES} lines in under {BAR_MS:.0f} ms, the slowest text: p50 {slowest:.1f} ms, "
+          f"{verdict(slowest < BAR_MS)}.\n")
