@@ -205,4 +205,4 @@ def idle(daemon):
     """Everything that was asked for has ended."""
     def looks_idle():
         return json.loads(daemon.health().body)["active_executions"] == 0
-    harness.wait_until(looks_idle, "nothing runs any more", timeout=90)
+    harness.wait_until(looks_idle, "nothing runs any more", timeout=max(90, harness.DEADLINE))
