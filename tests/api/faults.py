@@ -377,6 +377,6 @@ SCENARIOS = {
                    lambda: Handler("javascript", JAVASCRIPT, lambda r: r["return_value"]), None),
     "commands": ({"POOL_EXEC": 0}, Commands, None),
     "sandbox": ({"POOL_EXEC": 0}, Sandboxes, None),
-    "session": ({"POOL_EXEC": 0}, Sessions, None),
+    "session": ({"POOL_EXEC": 0, "POOL_PYTHON": 1}, Sessions, None),
 }
 HTTP_ERRORS = (http.client.HTTPException, OSError)

@@ -66,7 +66,7 @@ def failing(daemon, connection, token):
 
 
 def late(daemon, connection, token):
-    result = execute(connection, f"echo {token}; sleep 600 & sleep 600", "shell", timeout=1)
+    result = execute(connection, f"echo {token}; sleep 600 & sleep 600", "shell", timeout=int(harness.SLOW))
     if result is None:
         return BUSY
     demand(result["status"] == "timeout" and result["stdout"] == token + "\n", result)
