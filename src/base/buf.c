@@ -75,7 +75,11 @@ int buf_puts(struct buf *b, const char *s)
 
 int buf_putc(struct buf *b, char c)
 {
-    return buf_put(b, &c, 1);
+    if (b->failed || (b->n + 1 >= b->cap && buf_reserve(b, 1) < 0))
+        return -1;
+    b->p[b->n++] = c;
+    b->p[b->n] = '\0';
+    return 0;
 }
 
 __attribute__((format(printf, 2, 0))) static int put_formatted(struct buf *b, const char *fmt,

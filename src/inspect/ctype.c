@@ -12,7 +12,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { CHAIN_MAX = 8, ALIAS_MAX = 8 };
+enum { CHAIN_MAX = 8, ALIAS_MAX = 8, SPECIFIERS_MAX = 256 };
 
 #define UNSUPPORTED(words) ((struct native){.class = NATIVE_UNSUPPORTED, .why = (words)})
 
@@ -370,6 +370,40 @@ static bool has_const(struct walk *w, TSNode declaration)
     return false;
 }
 
+static bool is_word_char(char ch)
+{
+    return isalnum((unsigned char)ch) || ch == '_';
+}
+
+static bool has_word(struct slice s, struct slice word)
+{
+    const char *end = s.p + s.n, *at = s.p;
+
+    for (; at && (at = memmem(at, (size_t)(end - at), word.p, word.n)); at += word.n)
+        if ((at == s.p || !is_word_char(at[-1])) &&
+            (at + word.n == end || !is_word_char(at[word.n])))
+            return true;
+    return false;
+}
+
+/* The grammar knows of no complex numbers and takes the word for a name, or for a mistake, so the
+ * text is asked: all that is declared, without the parameters and the body of a function. */
+static bool is_complex(struct ctypes *c, TSNode declaration, TSNode declarator)
+{
+    struct slice text = node_text(c->w, declaration);
+    TSNode params = node_field(c->w, cdeclarator_function(c->w, declarator), "parameters");
+    size_t before = ts_node_is_null(params)
+                        ? text.n
+                        : ts_node_start_byte(params) - ts_node_start_byte(declaration);
+
+    if (before < text.n)
+        text.n = before;
+    if (text.n > SPECIFIERS_MAX)
+        text.n = SPECIFIERS_MAX;
+    return has_word(text, SLICE("_Complex")) ||
+           (c->complex_is_type && has_word(text, SLICE("complex")));
+}
+
 static const struct native *build(struct ctypes *c, TSNode declaration, TSNode declarator,
                                   unsigned depth)
 {
@@ -379,6 +413,8 @@ static const struct native *build(struct ctypes *c, TSNode declaration, TSNode d
 
     if (depth >= ALIAS_MAX || ts_node_is_null(type))
         b.t = UNSUPPORTED("a type that cannot be read");
+    else if (is_complex(c, declaration, declarator))
+        b.t = UNSUPPORTED("a complex number");
     else
         base_of(c, type, &b);
     b.t.is_const |= has_const(c->w, declaration);

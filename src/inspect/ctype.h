@@ -18,6 +18,7 @@ struct ctypes {
     struct walk *w;
     struct ctype_name v[CTYPE_NAMES_MAX];
     size_t n;
+    bool complex_is_type; /* there is a header that makes this word one */
 };
 
 /* Collects typedef, using, struct, class and enum of one declaration (or nothing). */

@@ -71,7 +71,7 @@ static void add_param(struct ctypes *c, TSNode n, struct function *f)
     p->type = t->text;
     p->by_reference = strcmp(t->reference, "&") == 0 && !t->is_const;
     if (!ts_node_is_null(value)) {
-        p->default_text = node_short(w, value);
+        p->default_text = slice_trim(node_short(w, value)); /* "= {}" begins behind the "=" */
         p->required = false;
     }
     if (!ts_node_is_null(cdeclarator_function(w, declarator)))
@@ -291,5 +291,7 @@ void collect_c(struct walk *w, TSNode root)
         return;
     }
     c->w = w;
+    c->complex_is_type = w->m->dialect == DIALECT_C && (memmem(w->text, w->n, "complex.h", 9) ||
+                                                        memmem(w->text, w->n, "tgmath.h", 8));
     collect_in(c, root, (struct place){0});
 }

@@ -13,18 +13,20 @@ enum {
     TOOL_NAME_MAX = 64,
     CANDIDATES_MAX = 32,
     PIECE_FUNCTIONS = 64, /* written by one processor at a time */
+    NAME_MARKS = 5,       /* comma, quotes, colon and the end */
     HEAD_MAX = 1 << 20,   /* bytes around the functions */
 };
 
 /* ---- small ones ---- */
 
-/* Our own names need no escaping, and there are dozens of them for every function. */
-static void put_name(struct jw *w, const char *name)
+/* Our own names need no escaping, and there are dozens of them for every function: inline, so that
+ * their lengths are known. */
+static inline __attribute__((always_inline)) void put_name(struct jw *w, const char *name)
 {
     size_t n = strlen(name);
     char *p;
 
-    if (buf_reserve(w->out, n + 5) < 0)
+    if (w->out->n + n + NAME_MARKS >= w->out->cap && buf_reserve(w->out, n + NAME_MARKS) < 0)
         return;
     p = w->out->p + w->out->n;
     if (w->comma)
@@ -38,10 +40,13 @@ static void put_name(struct jw *w, const char *name)
     w->comma = false;
 }
 
-static void put_flag(struct jw *w, const char *name, bool set)
+static inline void put_flag(struct jw *w, const char *name, bool set)
 {
     put_name(w, name);
-    jw_raw(w, set ? "true" : "false", set ? 4 : 5);
+    if (set)
+        jw_raw(w, "true", 4);
+    else
+        jw_raw(w, "false", 5);
 }
 
 static void put_number(struct jw *w, const char *name, int64_t v)

@@ -156,6 +156,9 @@ def test_c_types(language, declaration, kind, text):
     ("c", "int **f(void) { return 0; }", "returns a pointer to an object or to a pointer"),
     ("c", "int *f(void) { return 0; }", "returns a pointer to a number of values that nobody knows"),
     ("c", "int f(FILE *x) { return 0; }", "parameter 'x' is a type that is not known here"),
+    ("c", "#include <complex.h>\ndouble f(double complex z) { return 0; }", "parameter 'complex' is a complex number"),
+    ("c", "#include <complex.h>\ndouble complex f(double x) { return 0; }", "returns a complex number"),
+    ("c", "double f(float _Complex *z) { return 0; }", "parameter 'z' is a complex number"),
     ("c", "int main(void) { return 0; }", "main is the name of the program that calls"),
     ("cpp", "template <class T> T f(T a) { return a; }", "is a template"),
     ("cpp", "struct S { int f(int a) { return a; } };", "is a member of a class"),
@@ -165,6 +168,18 @@ def test_c_types(language, declaration, kind, text):
 ])
 def test_refusals_say_why(language, source, words):
     assert only(language, source, None if "main" in source else "f")["refused"] == words
+
+
+def test_complex_is_a_name_like_any_other():
+    function = only("c", "int f(int complex, double complexity) { return complex; }", "f")
+    assert function["refused"] is None and [p["name"] for p in function["parameters"]] == ["complex", "complexity"]
+
+
+@pytest.mark.parametrize("end", [";", " { return 0; }"])
+def test_every_default_in_braces_is_found(end):
+    source = "int f(std::vector<int> a = {}, std::vector<int> b = {}, std::string c = {}, int d = 3)" + end
+    found = only("cpp", source, "f")["parameters"]
+    assert [(p["default"], p["required"]) for p in found] == [("{}", False)] * 3 + [("3", False)]
 
 
 def test_overloads_are_refused():
