@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "core/port_jail.h"
 #include "launch/guard.h"
@@ -26,10 +27,10 @@
 #include "launch/sys.h"
 
 enum {
-    SPARE_MIN = 1,  /* idle slots of a template kept ready once it is used */
-    SPARE_MAX = 16, /* more idle ones than that are closed */
-    GRAVE_MS = 50,  /* between attempts to remove groups of closed slots */
-    PAUSE_MS = 2,   /* before what the kernel had no memory for is tried again */
+    SPARE_MIN = 1,   /* idle slots of a template kept ready once it is used */
+    SHRINK_MS = 500, /* between looks at slots that a rush has left behind */
+    GRAVE_MS = 50,   /* between attempts to remove groups of closed slots */
+    PAUSE_MS = 2,    /* before what the kernel had no memory for is tried again */
     TRIES_MAX = 100,
     LOST_MAX = 8,  /* keepers in a row that died while they were idle */
     KILLS_MAX = 8, /* attempts */
@@ -120,22 +121,42 @@ static void keep_spare(struct launcher *l, enum plan_template t)
         (void)slot_open(&l->slots, t, &ignored);
 }
 
+/* Nobody is in it. The daemon may still hold its usage files. */
+static void dismiss(struct launcher *l, struct slot *s)
+{
+    struct launch_msg m = {.verb = LAUNCH_DEAD, .slot = s->index, .flags = LAUNCH_RETIRED};
+    bool told = s->told;
+
+    slot_close(&l->slots, s);
+    if (told)
+        say(l, &m, NULL, 0);
+}
+
+/* True: more of them will have to go. */
+static bool shrink(struct launcher *l)
+{
+    struct slot *s;
+    bool later;
+
+    while ((s = slot_surplus(&l->slots, clock_us(), &later)))
+        dismiss(l, s);
+    return later;
+}
+
 /* The keeper itself is gone or could not start: so is its sandbox. */
 static void bury_keeper(struct launcher *l, struct slot *s, const struct err *e)
 {
-    struct launch_msg m = {.slot = s->index, .flags = LAUNCH_RETIRED};
-    bool busy = s->busy, told = s->told;
+    struct launch_msg m = {.id = s->id, .slot = s->index, .flags = LAUNCH_RETIRED};
+    bool busy = s->busy;
 
-    m.id = busy ? s->id : 0;
-    slot_close(&l->slots, s);
+    if (busy)
+        slot_close(&l->slots, s);
+    else
+        dismiss(l, s);
     if (!l->slots.kind->rooted)
         slots_purge(&l->slots);
-    if (busy) {
+    if (busy)
         refuse(l, &m, e);
-    } else if (told) { /* somebody still holds its usage files */
-        m.verb = LAUNCH_DEAD;
-        say(l, &m, NULL, 0);
-    }
 }
 
 /* An idle slot, or a new one, that took the sandbox; NULL with the reason. A keeper that died
@@ -239,11 +260,11 @@ static void serve_pending(struct launcher *l)
 static void on_dead(struct launcher *l, struct slot *s, struct launch_msg *m)
 {
     bool clean = oom_kills(s) == s->oom_before && cgroup_slot_clean(&l->slots.cgroups, &s->cgroup);
-    bool retire = zygotes_outdated(&l->slots.zygotes, s->template, s->generation) || !clean ||
-                  slots_idle(&l->slots, s->template) >= SPARE_MAX;
+    bool retire = zygotes_outdated(&l->slots.zygotes, s->template, s->generation) || !clean;
 
     fd_close_all(&s->pidfd, 1);
     s->busy = false;
+    s->idle_since = clock_us();
     m->flags = retire ? LAUNCH_RETIRED : 0;
     say(l, m, NULL, 0);
     if (retire)
@@ -315,6 +336,7 @@ static void loop(struct launcher *l)
     static const short in = POLLIN;
 
     for (;;) {
+        bool surplus = shrink(l);
         bool graves = slots_bury(&l->slots); /* whoever closed a slot did so further down */
         struct pollfd p[SLOTS_MAX + 2], *keepers = p + 2;
         size_t n = l->slots.n;
@@ -324,7 +346,7 @@ static void loop(struct launcher *l)
         for (size_t i = 0; i < n; i++)
             keepers[i] = (struct pollfd){.fd = l->slots.slot[i].open ? l->slots.slot[i].keeper : -1,
                                          .events = in};
-        if (poll(p, n + 2, graves ? GRAVE_MS : -1) < 0) {
+        if (poll(p, n + 2, graves ? GRAVE_MS : surplus ? SHRINK_MS : -1) < 0) {
             if (!passes(-errno))
                 exit(EXIT_FAILURE);
             pause_a_little();

@@ -7,13 +7,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "launch/keeper.h"
 #include "launch/prestart.h"
 #include "launch/sys.h"
 #include "launch/tree.h"
 
-enum { PURGES_MAX = 100, PURGE_MS = 2 };
+enum {
+    PURGES_MAX = 100,
+    PURGE_MS = 2,
+    SPARE_MAX = 16,     /* idle slots of a template that stay */
+    SPARE_US = 2000000, /* the others go when nobody has used them for so long */
+};
 
 size_t slots_idle(const struct slots *all, enum plan_template t)
 {
@@ -22,6 +28,28 @@ size_t slots_idle(const struct slots *all, enum plan_template t)
     for (size_t i = 0; i < all->n; i++)
         n += all->slot[i].open && !all->slot[i].busy && all->slot[i].template == t;
     return n;
+}
+
+/*
+ * Under load sandboxes die in bunches: their slots are idle for a moment and wanted in the next.
+ * Whoever closed them at once would make a new keeper, with groups and a network of its own, for
+ * every few runs.
+ */
+struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later)
+{
+    size_t idle[TEMPLATE_COUNT] = {0};
+
+    *ret_later = false;
+    for (size_t i = 0; i < all->n; i++) {
+        struct slot *s = &all->slot[i];
+
+        if (!s->open || s->busy || ++idle[s->template] <= SPARE_MAX)
+            continue;
+        if (now - s->idle_since >= SPARE_US)
+            return s;
+        *ret_later = true;
+    }
+    return NULL;
 }
 
 void slot_close(struct slots *all, struct slot *s)
@@ -124,8 +152,12 @@ struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e)
         }
     if (!s)
         return (void)err_set(e, ERR_BUSY, "all %d slots are in use", SLOTS_MAX), NULL;
-    *s = (struct slot){
-        .open = true, .index = all->next_index++, .template = t, .keeper = -1, .pidfd = -1};
+    *s = (struct slot){.open = true,
+                       .index = all->next_index++,
+                       .template = t,
+                       .idle_since = clock_us(),
+                       .keeper = -1,
+                       .pidfd = -1};
     if (cgroup_slot_open(&all->cgroups, s->index, &s->cgroup, e) < 0) {
         s->open = false;
         return NULL;

@@ -30,6 +30,7 @@ struct slot {
     int keeper; /* owned: socket; -1 when closed */
     int pidfd;  /* owned: pid 1 of the sandbox in it, or -1 */
     uint64_t id;
+    uint64_t idle_since; /* microseconds */
     unsigned generation; /* of the zygote behind it */
     int64_t oom_before;
     struct cgroup_slot cgroup;
@@ -63,6 +64,8 @@ struct slot *slot_find_idle(struct slots *all, enum plan_template t);
 void slot_close(struct slots *all, struct slot *s);
 
 size_t slots_idle(const struct slots *all, enum plan_template t);
+/* An idle one that no rush has needed for a while, or NULL. ret_later: there will be. */
+struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later);
 /* Without a pid namespace: ends whatever lost its keeper. */
 void slots_purge(const struct slots *all);
 /* Removes groups of closed slots; true while some are left. */
