@@ -72,7 +72,11 @@ static void huge_break(void)
 
 void heap_prepare(void)
 {
-    /* The context must live as long as the process and is the first thing in its own region. */
+    /*
+     * The context must live as long as the process and is the last thing in its own region. What
+     * the interpreter makes first is what every child writes to: it fits one huge page, and only
+     * that one is taken apart.
+     */
     char *raw = mmap(NULL, REGION + HUGE_PAGE, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     PyObjectArenaAllocator a = {.alloc = arena_alloc, .free = arena_free};
@@ -85,8 +89,9 @@ void heap_prepare(void)
         return;
     base = (char *)(((uintptr_t)raw + HUGE_PAGE - 1) & ~((uintptr_t)HUGE_PAGE - 1));
     (void)madvise(base, REGION, MADV_HUGEPAGE);
-    r = (struct region *)base;
-    *r = (struct region){.base = base, .next = base + (1 << 20), .end = base + REGION};
+    r = (struct region *)(base + REGION) - 1;
+    (void)madvise(base + REGION - 4096, 4096, MADV_NOHUGEPAGE);
+    *r = (struct region){.base = base, .next = base, .end = base + REGION - 4096};
     a.ctx = r;
     PyObject_SetArenaAllocator(&a);
 }
@@ -140,19 +145,23 @@ static void plug_gaps(void)
 /* A child's own memory begins with a small page behind the last huge one. */
 static void plug_break(void)
 {
-    char *top, *above;
+    char *top, *above, *volatile plug; /* volatile: the compiler knows that nobody will use it */
     size_t rest;
 
     plug_gaps();
     top = break_top();
-    above = huge_end(top);
+    above = huge_end(top + 1); /* what malloc knows of its rest is at the top itself */
     rest = mallinfo2().keepcost;
     if ((size_t)(above - top) + GAP_MAX > rest)
         return;
-    /* cppcheck-suppress leakReturnValNotUsed ; it is the plug, and stays */
-    if (above > top && !malloc((size_t)(above - top) - CHUNK_HEAD))
-        return;
-    (void)madvise(above, rest - (size_t)(above - top), MADV_NOHUGEPAGE);
+    /* Before malloc writes a word there, else that would be on a huge page again. */
+    rest -= (size_t)(above - top);
+    (void)madvise(above, rest, MADV_DONTNEED);
+    (void)madvise(above, rest, MADV_NOHUGEPAGE);
+    (void)mallopt(M_MMAP_THRESHOLD, 2 * BREAK); /* it must come from there, however large it is */
+    plug = malloc((size_t)(above - top) - CHUNK_HEAD);
+    (void)plug; /* stays */
+    (void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
 }
 
 void heap_settle(void)
@@ -168,6 +177,7 @@ void heap_settle(void)
     from = huge_end(r->next);
     if (from < r->end)
         (void)madvise(from, (size_t)(r->end - from), MADV_NOHUGEPAGE);
+    (void)PyGC_Collect(); /* objects that are kept for reuse lie anywhere */
     plug_pools(from);
     plug_break();
 }

@@ -18,12 +18,6 @@ subprocess sys textwrap threading time traceback types typing urllib.parse warni
 """.split()
 
 gc.disable()  # nothing of what comes is garbage, and looking at all of it again and again takes long
-for name in MODULES:
-    try:
-        importlib.import_module(name)
-    except ImportError:
-        pass  # not installed on this host: a program's own import will say so
-
 import _sandbox
 
 science = sys.modules.pop("_sandbox_science", None)  # of that template only
@@ -38,6 +32,7 @@ FRAMES = {
 seed, generator, thread = _random.Random.seed, random._inst, threading.main_thread()
 environ = os.environ._data  # a dictionary of bytes
 main = sys.modules["__main__"]
+before = frozenset(sys.modules)
 
 
 def rehearse():
@@ -49,6 +44,13 @@ def rehearse():
     _sandbox.finish(before)
     sys.modules["__main__"] = main
 
+
+rehearse()  # what it makes once and for all then lies with the rest of what is written to (heap.c)
+for name in MODULES:
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        pass  # not installed on this host: a program's own import will say so
 
 for name in "LD_BIND_NOW", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS":
     os.environ.pop(name, None)  # nobody else is to see them; those that matter were read
