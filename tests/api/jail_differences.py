@@ -57,6 +57,7 @@ NATIVE = [
     ("test_faults.py::test_a_failing_call_is_told_and_leaves_nothing[python]", ZYGOTE),
     ("test_templates.py::test_data_science_", ZYGOTE),
     ("test_templates.py::test_without_the_packages_it_is_python_all_the_same", ZYGOTE),
+    ("test_templates.py::test_nothing_of_a_rehearsal_has_ended_yet", ZYGOTE),
     ("test_templates.py::test_a_generation_shares_its_hash_seed_and_ends_when_packages_change", ZYGOTE),
     ("test_templates.py::test_a_pool_grows_with_demand_and_shrinks_when_it_is_calm", ZYGOTE),
     ("test_templates.py::test_a_pool_does_not_grow_beyond_its_memory", ZYGOTE),

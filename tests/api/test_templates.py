@@ -83,6 +83,37 @@ def test_other_names_are_refused(daemon, name):
     assert r.status in (400, 422) and "template" in r.text
 
 
+# ---- ends ----
+
+ENDS = {
+    "threads that are asked for late": ("", """
+from concurrent.futures.thread import ThreadPoolExecutor
+def handler(event):
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(str, range(3)))"""),
+    "an exit function": ("at the end\n", """
+import atexit
+atexit.register(print, "at the end")
+def handler(event):
+    return ["0", "1", "2"]"""),
+    "a thread that outlives the handler": ("from a thread\n", """
+import threading, time
+def late():
+    time.sleep(0.05)
+    print("from a thread")
+def handler(event):
+    threading.Thread(target=late).start()
+    return ["0", "1", "2"]"""),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_nothing_of_a_rehearsal_has_ended_yet(daemon, name):
+    stdout, code = ENDS[name]
+    result = until_warm(daemon, "python", code)
+    assert (result["return_value"], result["stdout"]) == (["0", "1", "2"], stdout)
+
+
 # ---- generations ----
 
 HASH = "def handler(event):\n    return hash('a text')"
