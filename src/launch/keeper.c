@@ -18,7 +18,6 @@
 #include "core/port_jail.h"
 #include "launch/birth.h"
 #include "launch/confine.h"
-#include "launch/netns.h"
 #include "launch/sys.h"
 #include "launch/tree.h"
 #include "launch/wire.h"
@@ -39,7 +38,7 @@ static int reply(const struct keeper *k, uint32_t verb, struct launch_msg *m, in
 
 static int enter_network(struct keeper *k, struct err *e)
 {
-    int r = netns_new(&k->net_print);
+    int r = netns_new(&k->net);
 
     return r < 0 ? err_sys(e, r, "network namespace") : 0;
 }
@@ -132,7 +131,7 @@ static int native_renew(struct keeper *k, struct launch_msg *m, int status)
     struct err e;
 
     (void)m, (void)status;
-    if (!k->netns_fresh && netns_untouched(k->net_print))
+    if (!k->netns_fresh && netns_untouched(&k->net))
         return 0;
     return enter_network(k, &e);
 }
@@ -294,6 +293,7 @@ void keeper_run(struct keeper *k)
     if (r < 0)
         (void)err_sys(&m.err, r, "descriptors of slot %u", k->slot);
     k->host_net = k->said[0] = k->said[1] = -1;
+    netns_init(&k->net);
     k->made = 0;
     k->pid = getpid();
     k->launcher = getppid();

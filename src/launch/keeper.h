@@ -23,6 +23,7 @@
 #include "launch/cgroup.h"
 #include "launch/cpus.h"
 #include "launch/init.h"
+#include "launch/netns.h"
 #include "launch/seccomp.h"
 #include "launch/wire.h"
 
@@ -66,12 +67,12 @@ struct keeper {
     struct cpus cpus; /* what a sandbox may run on */
     unsigned made;
     pid_t pid, launcher; /* its own, and whose child it is */
-    uint64_t net_print;
-    int host_net; /* owned: the network namespace we were born in, or -1 */
-    int said[2];  /* owned: what a program that makes sandboxes for us says, or -1 */
-    char *stack;  /* owned: lent with the rest (birth.h), or NULL */
-    jmp_buf back; /* into birth_clone() */
-    int gate;     /* owned by a first process: readable when it may begin */
+    struct netns net;    /* its files are owned */
+    int host_net;        /* owned: the network namespace we were born in, or -1 */
+    int said[2];         /* owned: what a program that makes sandboxes for us says, or -1 */
+    char *stack;         /* owned: lent with the rest (birth.h), or NULL */
+    jmp_buf back;        /* into birth_clone() */
+    int gate;            /* owned by a first process: readable when it may begin */
 };
 
 enum { UIDS_PER_SLOT = 64 };

@@ -23,9 +23,13 @@ static const struct {
     {"/proc/sys/net/ipv4/tcp_no_metrics_save",        "1"},
 };
 
-/* Everything in it is counted per namespace. */
-static const char *const counters[] = {"/proc/self/net/dev", "/proc/self/net/snmp",
-                                       "/proc/self/net/snmp6", "/proc/self/net/netstat"};
+/* Everything in them but the first is counted per namespace, and there only its first line is. Kept
+ * open: finding them takes as long as reading. */
+static const char *const files[NETNS_FILES] = {
+    "/proc/self/net/sockstat", "/proc/self/net/dev",     "/proc/self/net/snmp",
+    "/proc/self/net/snmp6",    "/proc/self/net/netstat",
+};
+enum { SOCKSTAT };
 
 static int loopback_up(void)
 {
@@ -53,48 +57,59 @@ static uint64_t add(uint64_t print, const char *p, size_t n)
     return print;
 }
 
-static uint64_t fingerprint(void)
+static uint64_t fingerprint(const struct netns *ns)
 {
     uint64_t print = 0xcbf29ce484222325u;
     char text[4096];
 
-    for (size_t i = 0; i < ARRAY_LEN(counters); i++) {
-        cleanup_close int fd = open(counters[i], O_RDONLY | O_CLOEXEC);
+    for (size_t i = SOCKSTAT + 1; i < NETNS_FILES; i++) {
+        off_t at = 0;
         ssize_t n;
 
-        while (fd >= 0 && (n = read(fd, text, sizeof text)) > 0)
+        while (ns->files[i] >= 0 && (n = pread(ns->files[i], text, sizeof text, at)) > 0) {
             print = add(print, text, (size_t)n);
+            at += n;
+        }
     }
     return print;
 }
 
 /* "sockets: used N" is per namespace and counts every family; the other lines are not. */
-static bool has_sockets(void)
+static bool has_sockets(const struct netns *ns)
 {
-    cleanup_close int fd = open("/proc/self/net/sockstat", O_RDONLY | O_CLOEXEC);
     char text[512] = "";
     int used = -1;
 
-    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
+    if (ns->files[SOCKSTAT] < 0 || pread(ns->files[SOCKSTAT], text, sizeof text - 1, 0) <= 0)
         return true;
     return sscanf(text, "sockets: used %d", &used) != 1 || used != 0;
 }
 
-int netns_new(uint64_t *ret_print)
+void netns_init(struct netns *n)
+{
+    *n = (struct netns){0};
+    for (size_t i = 0; i < NETNS_FILES; i++)
+        n->files[i] = -1;
+}
+
+int netns_new(struct netns *n)
 {
     int r;
 
+    fd_close_all(n->files, NETNS_FILES); /* they would keep the last one alive */
     if (unshare(CLONE_NEWNET) < 0)
         return -errno;
     r = loopback_up();
     if (r < 0)
         return r;
     apply_settings();
-    *ret_print = fingerprint();
+    for (size_t i = 0; i < NETNS_FILES; i++)
+        n->files[i] = open(files[i], O_RDONLY | O_CLOEXEC);
+    n->print = fingerprint(n);
     return 0;
 }
 
-bool netns_untouched(uint64_t print)
+bool netns_untouched(const struct netns *n)
 {
-    return !has_sockets() && fingerprint() == print;
+    return !has_sockets(n) && fingerprint(n) == n->print;
 }

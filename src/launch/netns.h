@@ -15,7 +15,15 @@
 
 #include "base/cleanup.h"
 
-/* The calling process moves to a new one. 0 or -errno. */
-must_check int netns_new(uint64_t *ret_print);
+enum { NETNS_FILES = 5 };
+
+struct netns {
+    int files[NETNS_FILES]; /* owned: what the kernel tells about it, or -1 */
+    uint64_t print;
+};
+
+void netns_init(struct netns *n);
+/* The calling process moves to a new one, and forgets the last. 0 or -errno. */
+must_check int netns_new(struct netns *n);
 /* True when nothing in it differs from the moment it was made. */
-bool netns_untouched(uint64_t print);
+bool netns_untouched(const struct netns *n);
