@@ -164,11 +164,11 @@ static void finish(struct execution *x, bool may_deliver)
 {
     const struct run_result *r = &x->result;
     size_t bytes = r->out.n + r->err.n + r->result.n + r->error.n;
+    cleanup_with(run_freep) struct run *run = take_ptr(&x->run); /* after the answer */
 
     x->state = EXECUTION_COLLECTING;
     heart_stop(x);
     artifacts_sort(&x->artifacts);
-    run_free(take_ptr(&x->run));
     shelf_release(take_ptr(&x->dependencies));
     x->result.at.collected = clock_us();
     if (may_deliver && bytes <= RENDER_INLINE) {

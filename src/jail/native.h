@@ -40,9 +40,10 @@ enum {
     FAILURE_MAX = 256,
     FAILURES_MAX = 16, /* of a template in a row, without a success: no more warming for a while */
     RETRY_S = 5,
-    BURST_US = 1000000, /* who finds none ready so soon after the pool was full came with many */
-    WORDS_MS = 1000,    /* the launcher's words for a sandbox that was not made */
-    WORDS_MAX = 8,      /* messages until they come */
+    STALE_US = 30000000, /* who has waited so long in a pool is next */
+    BURST_US = 1000000,  /* who finds none ready so soon after the pool was full came with many */
+    WORDS_MS = 1000,     /* the launcher's words for a sandbox that was not made */
+    WORDS_MAX = 8,       /* messages until they come */
 };
 
 struct box {
@@ -53,6 +54,7 @@ struct box {
     bool pooled, ready, taken, over; /* over: the launcher has nothing more to say */
     uint32_t slot;
     bool started;
+    uint64_t since; /* when it was ready */
     struct usage_base base;
     char failure[FAILURE_MAX];
 };

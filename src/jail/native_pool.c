@@ -32,6 +32,7 @@ static void on_pooled(evutil_socket_t fd, short what, void *user)
         memcpy(&m, bytes, sizeof m);
         if (m.verb == INIT_READY) {
             b->ready = true;
+            b->since = clock_us();
             p->ready++;
             p->failures = 0;
             p->proven = true;
@@ -177,19 +178,34 @@ static bool fits_pool(const struct native *n, const struct sandbox_spec *s)
            a->pids_max == b->pids_max;
 }
 
-/* The first that is ready, else the one that has been waiting longest. */
+/* The youngest that is ready: the processor still knows most of it. Unless the oldest has waited
+ * long: layout and modules of an interpreter should not be older than its template's. */
+static struct box *ready_one(const struct pool *p)
+{
+    struct box *oldest, *b;
+
+    TAILQ_FOREACH(oldest, &p->waiting, pool)
+    if (oldest->ready)
+        break;
+    if (!oldest || clock_us() - oldest->since > STALE_US)
+        return oldest;
+    TAILQ_FOREACH_REVERSE(b, &p->waiting, boxes, pool)
+    if (b->ready)
+        break;
+    return b;
+}
+
+/* Else the one that has been waiting longest. */
 struct box *pool_take(struct native *n, const struct sandbox_spec *s)
 {
     struct pool *p = &n->pools[s->template];
-    struct box *b = NULL;
+    struct box *b;
 
     if (!fits_pool(n, s))
         return NULL;
     if (p->ready >= p->target)
         p->full_us = clock_us();
-    TAILQ_FOREACH(b, &p->waiting, pool)
-    if (b->ready)
-        break;
+    b = ready_one(p);
     if (!b)
         b = TAILQ_FIRST(&p->waiting);
     if (!b || !b->ready)
