@@ -32,8 +32,9 @@ enum {
     GRAVE_MS = 50,   /* between attempts to remove groups of closed slots */
     PAUSE_MS = 2,    /* before what the kernel had no memory for is tried again */
     TRIES_MAX = 100,
-    LOST_MAX = 8,  /* keepers in a row that died while they were idle */
-    KILLS_MAX = 8, /* attempts */
+    LOST_MAX = 8,   /* keepers in a row that died while they were idle */
+    KILLS_MAX = 8,  /* attempts */
+    BIRTHS_MIN = 2, /* made at a time; one for each processor, if there are more */
 };
 
 /* The kernel is short of something. That passes; our end would be that of all sandboxes. */
@@ -109,6 +110,7 @@ static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, c
         return err_sys(e, r, "keeper of slot %u", s->index);
     s->busy = true;
     s->id = m->id;
+    slot_birth(&l->slots, s, s->told); /* the first of a keeper may wait for its zygote */
     return 0;
 }
 
@@ -165,6 +167,8 @@ static struct slot *place(struct launcher *l, struct launch_msg *m, const int *f
 {
     enum plan_template t = (enum plan_template)m->template;
 
+    if (l->slots.births >= l->slots.births_max)
+        return (void)err_set(e, ERR_BUSY, "enough sandboxes are being made"), NULL;
     for (int tries = 0; tries < LOST_MAX; tries++) {
         struct slot *s = slot_find_idle(&l->slots, t);
 
@@ -231,15 +235,6 @@ static int64_t oom_kills(const struct slot *s)
     return at ? strtoll(at + 9, NULL, 10) : 0;
 }
 
-static void on_started(struct launcher *l, struct slot *s, struct launch_msg *m, int pidfd)
-{
-    s->pidfd = pidfd;
-    s->oom_before = oom_kills(s);
-    m->flags = l->slots.cgroups.version == 2 ? LAUNCH_CGROUP2 : 0;
-    say(l, m, s->cgroup.usage, s->told || !l->slots.cgroups.version ? 0 : LAUNCH_FDS_STARTED);
-    s->told = true;
-}
-
 static void serve_pending(struct launcher *l)
 {
     while (l->pending_n > 0) {
@@ -257,19 +252,29 @@ static void serve_pending(struct launcher *l)
     }
 }
 
+static void on_started(struct launcher *l, struct slot *s, struct launch_msg *m, int pidfd)
+{
+    slot_birth(&l->slots, s, false);
+    s->pidfd = pidfd;
+    s->oom_before = oom_kills(s);
+    m->flags = l->slots.cgroups.version == 2 ? LAUNCH_CGROUP2 : 0;
+    say(l, m, s->cgroup.usage, s->told || !l->slots.cgroups.version ? 0 : LAUNCH_FDS_STARTED);
+    s->told = true;
+}
+
 static void on_dead(struct launcher *l, struct slot *s, struct launch_msg *m)
 {
     bool clean = oom_kills(s) == s->oom_before && cgroup_slot_clean(&l->slots.cgroups, &s->cgroup);
     bool retire = zygotes_outdated(&l->slots.zygotes, s->template, s->generation) || !clean;
 
     fd_close_all(&s->pidfd, 1);
+    slot_birth(&l->slots, s, false);
     s->busy = false;
     s->idle_since = clock_us();
     m->flags = retire ? LAUNCH_RETIRED : 0;
     say(l, m, NULL, 0);
     if (retire)
         slot_close(&l->slots, s);
-    serve_pending(l);
 }
 
 static void on_keeper(struct launcher *l, struct slot *s)
@@ -357,6 +362,7 @@ static void loop(struct launcher *l)
         for (size_t i = 0; i < n; i++)
             if (keepers[i].revents && l->slots.slot[i].open)
                 on_keeper(l, &l->slots.slot[i]);
+        serve_pending(l);
         if (p[0].revents)
             on_daemon(l);
     }
@@ -423,6 +429,14 @@ static int prepare(struct launcher *l, struct err *e)
     return 0;
 }
 
+/* More at a time would only take the caches from each other: a third more work for each. */
+static size_t births_max(void)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return cpus > BIRTHS_MIN ? (size_t)cpus : BIRTHS_MIN;
+}
+
 /* Pid 1 of the launcher's pid namespace. */
 void launcher_main(struct launcher *l)
 {
@@ -432,6 +446,7 @@ void launcher_main(struct launcher *l)
     (void)prctl(PR_SET_NAME, "sandbox-launch");
     (void)signal(SIGPIPE, SIG_IGN);
     l->slots.exec_host = (struct init_host){.run = runner_exec};
+    l->slots.births_max = births_max();
     if (prepare(l, &hello.err) == 0) {
         hello.traits = traits(l);
         for (unsigned t = 0; t < (l->slots.kind == &keeper_native ? TEMPLATE_COUNT : 1); t++)

@@ -52,8 +52,16 @@ struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later)
     return NULL;
 }
 
+void slot_birth(struct slots *all, struct slot *s, bool begins)
+{
+    all->births += begins;
+    all->births -= s->at_birth;
+    s->at_birth = begins;
+}
+
 void slot_close(struct slots *all, struct slot *s)
 {
+    slot_birth(all, s, false);
     fd_close_all(&s->keeper, 1); /* the keeper exits on end of file */
     fd_close_all(&s->pidfd, 1);
     cgroup_slot_close(&s->cgroup);
