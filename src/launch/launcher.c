@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#include "launch/launcher.h"
-
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "core/port_jail.h"
-#include "launch/guard.h"
+#include "launch/launcher_inner.h"
 #include "launch/lend.h"
-#include "launch/prestart.h"
-#include "launch/root.h"
-#include "launch/runner.h"
 #include "launch/sys.h"
 
 enum {
@@ -32,9 +20,8 @@ enum {
     GRAVE_MS = 50,   /* between attempts to remove groups of closed slots */
     PAUSE_MS = 2,    /* before what the kernel had no memory for is tried again */
     TRIES_MAX = 100,
-    LOST_MAX = 8,   /* keepers in a row that died while they were idle */
-    KILLS_MAX = 8,  /* attempts */
-    BIRTHS_MIN = 2, /* made at a time; one for each processor, if there are more */
+    LOST_MAX = 8,  /* keepers in a row that died while they were idle */
+    KILLS_MAX = 8, /* attempts */
 };
 
 /* The kernel is short of something. That passes; our end would be that of all sandboxes. */
@@ -52,7 +39,7 @@ static void pause_a_little(void)
 
 /* Every answer is awaited. One that cannot be given ends us, and the next launcher's HELLO tells
  * the daemon that all is lost. */
-static void say(struct launcher *l, const struct launch_msg *m, const int *fds, size_t n)
+void launcher_say(struct launcher *l, const struct launch_msg *m, const int *fds, size_t n)
 {
     int r = fd_send(l->daemon, m, sizeof *m, fds, n);
 
@@ -68,7 +55,7 @@ static void refuse(struct launcher *l, struct launch_msg *m, const struct err *e
 {
     m->verb = LAUNCH_FAILED;
     m->err = *e;
-    say(l, m, NULL, 0);
+    launcher_say(l, m, NULL, 0);
 }
 
 /* ---- verbs ---- */
@@ -131,7 +118,7 @@ static void dismiss(struct launcher *l, struct slot *s)
 
     slot_close(&l->slots, s);
     if (told)
-        say(l, &m, NULL, 0);
+        launcher_say(l, &m, NULL, 0);
 }
 
 /* True: more of them will have to go. */
@@ -258,7 +245,8 @@ static void on_started(struct launcher *l, struct slot *s, struct launch_msg *m,
     s->pidfd = pidfd;
     s->oom_before = oom_kills(s);
     m->flags = l->slots.cgroups.version == 2 ? LAUNCH_CGROUP2 : 0;
-    say(l, m, s->cgroup.usage, s->told || !l->slots.cgroups.version ? 0 : LAUNCH_FDS_STARTED);
+    launcher_say(l, m, s->cgroup.usage,
+                 s->told || !l->slots.cgroups.version ? 0 : LAUNCH_FDS_STARTED);
     s->told = true;
 }
 
@@ -272,7 +260,7 @@ static void on_dead(struct launcher *l, struct slot *s, struct launch_msg *m)
     s->busy = false;
     s->idle_since = clock_us();
     m->flags = retire ? LAUNCH_RETIRED : 0;
-    say(l, m, NULL, 0);
+    launcher_say(l, m, NULL, 0);
     if (retire)
         slot_close(&l->slots, s);
 }
@@ -336,7 +324,7 @@ static void reap(const struct launcher *l)
     while (pid > 0 || (pid < 0 && errno == EINTR));
 }
 
-static void loop(struct launcher *l)
+void launcher_loop(struct launcher *l)
 {
     static const short in = POLLIN;
 
@@ -366,103 +354,4 @@ static void loop(struct launcher *l)
         if (p[0].revents)
             on_daemon(l);
     }
-}
-
-/* ---- start ---- */
-
-static unsigned traits(const struct launcher *l)
-{
-    unsigned t = l->slots.kind->traits;
-
-    if (l->slots.cgroups.version && cgroups_has(&l->slots.cgroups, CG_MEMORY))
-        t |= JAIL_MEMORY;
-    if (l->slots.cgroups.version && cgroups_has(&l->slots.cgroups, CG_PIDS))
-        t |= JAIL_PIDS;
-    if (l->slots.cgroups.version && cgroups_has(&l->slots.cgroups, CG_CPU))
-        t |= JAIL_CPU;
-    return t;
-}
-
-/* Without namespaces whoever loses his parent comes to us, who is no pid 1. */
-static int prepare_plain(struct launcher *l, struct err *e)
-{
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-        return err_sys(e, -errno, "become a reaper");
-    closep(&l->programs);
-    l->programs = -1;
-    kept_enter(&l->kept);
-    kept_enter(&l->shelf);
-    return 0;
-}
-
-static int hear_of_children(struct launcher *l, struct err *e)
-{
-    sigset_t mask;
-
-    (void)sigemptyset(&mask);
-    (void)sigaddset(&mask, SIGCHLD);
-    l->children = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (l->children < 0 || sigprocmask(SIG_SETMASK, &mask, NULL) < 0)
-        return err_sys(e, -errno, "hear of children");
-    return 0;
-}
-
-static int prepare(struct launcher *l, struct err *e)
-{
-    if (hear_of_children(l, e) < 0)
-        return -1;
-    if (!l->slots.kind->rooted)
-        return prepare_plain(l, e);
-    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-        return err_sys(e, -errno, "private mount namespace");
-    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-        return err_sys(e, -errno, "own /proc");
-    if (filters_build(&l->slots.filters, e) < 0)
-        return -1;
-    if (root_template(l->slots.rootless, l->programs, &l->slots.mntns, e) < 0)
-        return -1;
-    closep(&l->programs); /* no sandbox descends from a process that holds it */
-    l->programs = -1;
-    l->slots.zygotes.mntns = l->slots.mntns;
-    kept_enter(&l->kept);
-    kept_enter(&l->shelf);
-    return 0;
-}
-
-/* More at a time would only take the caches from each other: a third more work for each. */
-static size_t births_max(void)
-{
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-
-    return cpus > BIRTHS_MIN ? (size_t)cpus : BIRTHS_MIN;
-}
-
-/* Pid 1 of the launcher's pid namespace. */
-void launcher_main(struct launcher *l)
-{
-    struct launch_msg hello = {.verb = LAUNCH_HELLO};
-
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)prctl(PR_SET_NAME, "sandbox-launch");
-    (void)signal(SIGPIPE, SIG_IGN);
-    l->slots.exec_host = (struct init_host){.run = runner_exec};
-    l->slots.births_max = births_max();
-    if (prepare(l, &hello.err) == 0) {
-        hello.traits = traits(l);
-        for (unsigned t = 0; t < (l->slots.kind == &keeper_native ? TEMPLATE_COUNT : 1); t++)
-            hello.templates |= zygotes_has(&l->slots.zygotes, (enum plan_template)t) ||
-                                       prestart_has((enum plan_template)t)
-                                   ? BIT(t)
-                                   : 0;
-        lend_tell(&l->slots, &hello);
-        (void)snprintf(hello.workspace, sizeof hello.workspace, "%s",
-                       l->slots.cgroups.version == 2   ? "cgroup2"
-                       : l->slots.cgroups.version == 1 ? "cgroup1"
-                                                       : l->slots.cgroups.why);
-    }
-    say(l, &hello, NULL, 0);
-    if (hello.err.kind != ERR_NONE)
-        exit(EXIT_SUCCESS); /* the daemon has the reason; trying again would not help */
-    loop(l);
-    exit(EXIT_FAILURE);
 }

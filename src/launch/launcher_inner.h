@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* Of the launcher itself: what its start and its work have from each other. */
+#pragma once
+
+#include "launch/launcher.h"
+
+/* To the daemon; ends us when that cannot be told. fds are borrowed. */
+void launcher_say(struct launcher *l, const struct launch_msg *m, const int *fds, size_t n);
+/* Serves for ever. */
+void launcher_loop(struct launcher *l);
