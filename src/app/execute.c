@@ -164,7 +164,7 @@ static void finish(struct execution *x, bool may_deliver)
 {
     const struct run_result *r = &x->result;
     size_t bytes = r->out.n + r->err.n + r->result.n + r->error.n;
-    cleanup_with(run_freep) struct run *run = take_ptr(&x->run); /* after the answer */
+    struct run *run = take_ptr(&x->run); /* goes after the answer, not before */
 
     x->state = EXECUTION_COLLECTING;
     heart_stop(x);
@@ -174,8 +174,10 @@ static void finish(struct execution *x, bool may_deliver)
     if (may_deliver && bytes <= RENDER_INLINE) {
         render(x);
         hand_over(x);
+        run_free(run);
         return;
     }
+    run_free(run);
     x->render = (struct work){.run = render_run, .done = render_done};
     work_submit(x->app->work, &x->render);
 }

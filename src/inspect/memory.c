@@ -28,7 +28,7 @@ static _Thread_local struct {
     char *next, *end;
 } here;
 
-static void out_of_memory(void)
+__attribute__((noreturn)) static void out_of_memory(void)
 {
     _exit(MEMORY_EXIT);
 }
