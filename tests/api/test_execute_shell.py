@@ -182,9 +182,10 @@ def test_metrics_come_from_the_kernel(sample):
 
 
 def test_an_idle_program_used_no_cpu_time(daemon):
-    result = daemon.execute("sleep 0.3", "shell")
-    assert result["metrics"]["duration_ms"] >= 300
-    assert result["metrics"]["cpu_time_ms"] < 250
+    seconds = 0.3 * harness.SLOW  # to start a program takes longer on a slow machine, too
+    result = daemon.execute(f"sleep {seconds}", "shell")
+    assert result["metrics"]["duration_ms"] >= seconds * 1000
+    assert result["metrics"]["cpu_time_ms"] < seconds * 1000 * 5 / 6
 
 
 def test_termination_isolation_and_timings_are_told(sample):
