@@ -111,8 +111,8 @@ static bool head_numbers(const struct tar_reader *r, const struct tar_head *h, b
 
     if (!tar_read_number(h->mode, sizeof h->mode, &mode) ||
         !tar_read_number(h->size, sizeof h->size, &size) || size < 0 ||
-        !tar_read_number(h->mtime, sizeof h->mtime, &mtime) ||
-        !tar_read_number(h->uid, sizeof h->uid, &uid) ||
+        !tar_read_number(h->mtime, sizeof h->mtime, &mtime) || mtime > TAR_TIME_MAX ||
+        mtime < -TAR_TIME_MAX || !tar_read_number(h->uid, sizeof h->uid, &uid) ||
         !tar_read_number(h->gid, sizeof h->gid, &gid))
         return false;
     e->mode = (uint32_t)mode & 0777;

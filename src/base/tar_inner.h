@@ -10,6 +10,9 @@ struct tar_head {
 };
 _Static_assert(sizeof(struct tar_head) == TAR_BLOCK, "a header is one block");
 
+/* Seconds, on both sides of 1970 and in both ways of saying them: what is read can be written. */
+#define TAR_TIME_MAX (INT64_MAX / 2)
+
 /* The sum of all bytes, those of the checksum taken for spaces. */
 void tar_sums(const struct tar_head *h, unsigned *ret_plain, int *ret_signed);
 

@@ -35,7 +35,7 @@ static int read_time(struct tar_reader *r, const char *p, size_t n)
 
     digits = read_decimal(p + at, n - at, &s);
     at += digits;
-    if (digits == 0 || s > INT64_MAX / 2 || (at < n && p[at] != '.'))
+    if (digits == 0 || s > TAR_TIME_MAX || (at < n && p[at] != '.'))
         return tar_refuse(r, TAR_EXTENDED);
     r->mtime_ns = 0;
     for (at++; at < n; at++, scale /= 10) {
@@ -48,6 +48,8 @@ static int read_time(struct tar_reader *r, const char *p, size_t n)
         r->mtime_s--;
         r->mtime_ns = 1000000000 - r->mtime_ns;
     }
+    if (r->mtime_s < -TAR_TIME_MAX)
+        return tar_refuse(r, TAR_EXTENDED);
     r->has_mtime = true;
     return 0;
 }

@@ -237,6 +237,14 @@ static void test_gnu_s_large_numbers(void **state)
         sum_again(&b, 0);
         expect_fault(&b, TAR_NUMBER); /* less than nothing */
     }
+    {
+        cleanup_with(buf_done) struct buf b = BUF_INIT(OUT_MAX);
+
+        put_raw(&b, "f", '0', "0", "ustar  ");
+        memcpy(b.p + offsetof(struct tar_head, mtime), "\x80\0\0\0\x7f\0\0\0\0\0\0\0", 12);
+        sum_again(&b, 0);
+        expect_fault(&b, TAR_NUMBER); /* a time that no extended header may name */
+    }
 }
 
 static void test_extended_headers(void **state)
