@@ -97,7 +97,6 @@ static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, c
         return err_sys(e, r, "keeper of slot %u", s->index);
     s->busy = true;
     s->id = m->id;
-    slot_birth(&l->slots, s, s->told); /* the first of a keeper may wait for its zygote */
     return 0;
 }
 
@@ -154,7 +153,7 @@ static struct slot *place(struct launcher *l, struct launch_msg *m, const int *f
 {
     enum plan_template t = (enum plan_template)m->template;
 
-    if (l->slots.births >= l->slots.births_max)
+    if (slots_births(&l->slots) >= l->slots.births_max)
         return (void)err_set(e, ERR_BUSY, "enough sandboxes are being made"), NULL;
     for (int tries = 0; tries < LOST_MAX; tries++) {
         struct slot *s = slot_find_idle(&l->slots, t);
@@ -222,6 +221,16 @@ static int64_t oom_kills(const struct slot *s)
     return at ? strtoll(at + 9, NULL, 10) : 0;
 }
 
+static void on_started(struct launcher *l, struct slot *s, struct launch_msg *m, int pidfd)
+{
+    s->pidfd = pidfd;
+    s->oom_before = oom_kills(s);
+    m->flags = l->slots.cgroups.version == 2 ? LAUNCH_CGROUP2 : 0;
+    launcher_say(l, m, s->cgroup.usage,
+                 s->told || !l->slots.cgroups.version ? 0 : LAUNCH_FDS_STARTED);
+    s->told = true;
+}
+
 static void serve_pending(struct launcher *l)
 {
     while (l->pending_n > 0) {
@@ -239,24 +248,12 @@ static void serve_pending(struct launcher *l)
     }
 }
 
-static void on_started(struct launcher *l, struct slot *s, struct launch_msg *m, int pidfd)
-{
-    slot_birth(&l->slots, s, false);
-    s->pidfd = pidfd;
-    s->oom_before = oom_kills(s);
-    m->flags = l->slots.cgroups.version == 2 ? LAUNCH_CGROUP2 : 0;
-    launcher_say(l, m, s->cgroup.usage,
-                 s->told || !l->slots.cgroups.version ? 0 : LAUNCH_FDS_STARTED);
-    s->told = true;
-}
-
 static void on_dead(struct launcher *l, struct slot *s, struct launch_msg *m)
 {
     bool clean = oom_kills(s) == s->oom_before && cgroup_slot_clean(&l->slots.cgroups, &s->cgroup);
     bool retire = zygotes_outdated(&l->slots.zygotes, s->template, s->generation) || !clean;
 
     fd_close_all(&s->pidfd, 1);
-    slot_birth(&l->slots, s, false);
     s->busy = false;
     s->idle_since = clock_us();
     m->flags = retire ? LAUNCH_RETIRED : 0;

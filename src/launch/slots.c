@@ -30,6 +30,15 @@ size_t slots_idle(const struct slots *all, enum plan_template t)
     return n;
 }
 
+size_t slots_births(const struct slots *all)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < all->n; i++)
+        n += all->slot[i].open && all->slot[i].busy && all->slot[i].told && all->slot[i].pidfd < 0;
+    return n;
+}
+
 /*
  * Under load sandboxes die in bunches: their slots are idle for a moment and wanted in the next.
  * Whoever closed them at once would make a new keeper, with groups and a network of its own, for
@@ -52,16 +61,8 @@ struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later)
     return NULL;
 }
 
-void slot_birth(struct slots *all, struct slot *s, bool begins)
-{
-    all->births += begins;
-    all->births -= s->at_birth;
-    s->at_birth = begins;
-}
-
 void slot_close(struct slots *all, struct slot *s)
 {
-    slot_birth(all, s, false);
     fd_close_all(&s->keeper, 1); /* the keeper exits on end of file */
     fd_close_all(&s->pidfd, 1);
     cgroup_slot_close(&s->cgroup);

@@ -24,7 +24,6 @@ enum { SLOTS_MAX = 2048 };
 struct slot {
     bool open, busy, told; /* told: the daemon has its usage descriptors */
     bool lost;             /* its keeper did not take a sandbox: it is gone */
-    bool at_birth;         /* a sandbox is being made by a keeper that has made others */
     unsigned index;        /* unique for the life of the launcher */
     enum plan_template template;
     pid_t pid;  /* of the keeper; 0: a zygote's child */
@@ -54,7 +53,7 @@ struct slots {
     unsigned next_index;
     struct slot slot[SLOTS_MAX];
     size_t n;                   /* highest used + 1 */
-    size_t births, births_max;  /* slots that are at_birth, and how many may be */
+    size_t births_max;          /* slots_births() at most */
     unsigned graves[SLOTS_MAX]; /* closed slots whose groups are still there */
     size_t graves_n;
 };
@@ -62,12 +61,13 @@ struct slots {
 /* A new one with its keeper; NULL with ERR_BUSY when all are in use. */
 struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e);
 struct slot *slot_find_idle(struct slots *all, enum plan_template t);
-/* Its sandbox is about to be made, or is no longer. */
-void slot_birth(struct slots *all, struct slot *s, bool begins);
 /* The keeper, and whatever lives in it, ends. */
 void slot_close(struct slots *all, struct slot *s);
 
 size_t slots_idle(const struct slots *all, enum plan_template t);
+/* In which a sandbox is being made, by keepers that have made others: the first one of a keeper may
+ * wait for its zygote. */
+size_t slots_births(const struct slots *all);
 /* An idle one that no rush has needed for a while, or NULL. ret_later: there will be. */
 struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later);
 /* Without a pid namespace: ends whatever lost its keeper. */
