@@ -180,12 +180,35 @@ def walls(lines):
 TINY = {"python": "def handler(e): return 1", "javascript": "exports.handler = () => 1"}
 
 
-class Handler:
+class Walled:
+    """A way in whose walls are seen from inside."""
+
+    def __init__(self):
+        self.right = None  # the walls without a fault
+
+    def warm(self, daemon):
+        for _ in range(3):
+            assert self.answer(daemon)[0] == "right"
+
+    def compare(self, seen):
+        self.right = self.right or seen
+        if seen != self.right:
+            more, less = sorted(set(seen) - set(self.right)), sorted(set(self.right) - set(seen))
+            raise Finding(f"other walls: {more} instead of {less}")
+
+    @staticmethod
+    def delete(daemon, at):
+        gone = daemon.request("DELETE", at, timeout=PATIENCE_S)
+        if gone.status not in (200, 204, 404):
+            raise Finding(f"cannot be deleted: {gone}")
+
+
+class Handler(Walled):
     """POST /execute."""
 
     def __init__(self, language, code, lines):
+        super().__init__()
         self.language, self.code, self.lines = language, code, lines
-        self.right = None  # the walls without a fault
 
     def warm(self, daemon):
         """What is made once is made, and a warmed interpreter is used where there is one."""
@@ -214,24 +237,14 @@ class Handler:
 
     def check(self, result):
         seen = walls(self.lines(result))
-        self.right = self.right or seen
-        if seen != self.right:
-            more, less = sorted(set(seen) - set(self.right)), sorted(set(self.right) - set(seen))
-            raise Finding(f"other walls: {more} instead of {less}")
+        self.compare(seen)
         if result["artifacts"] != ["file"] and not result.get("artifacts_left_out"):
             raise Finding(f"artifacts are missing without a word: {result}")
         return "right", ""
 
 
-class Sandboxes:
+class Sandboxes(Walled):
     """A persistent sandbox: made, used, deleted."""
-
-    def __init__(self):
-        self.right = None
-
-    def warm(self, daemon):
-        for _ in range(3):
-            assert self.answer(daemon)[0] == "right"
 
     def answer(self, daemon):
         made = daemon.request("POST", "/v1/sandboxes", json={}, timeout=PATIENCE_S)
@@ -241,9 +254,7 @@ class Sandboxes:
         try:
             return self.use(koyeb.Sandbox(daemon, at))
         finally:
-            gone = daemon.request("DELETE", at, timeout=PATIENCE_S)
-            if gone.status not in (200, 204, 404):
-                raise Finding(f"cannot be deleted: {gone}")
+            self.delete(daemon, at)
 
     def use(self, box):
         path = "/workspace/file"
@@ -275,10 +286,7 @@ class Sandboxes:
                 raise Finding(f"an end without a reason: {result}")
             return "error", result["stderr"] or result["error"]
         seen = [l for l in walls(result["stdout"].splitlines()) if not l.startswith("session ")]
-        self.right = self.right or seen
-        if seen != self.right:
-            more, less = sorted(set(seen) - set(self.right)), sorted(set(self.right) - set(seen))
-            raise Finding(f"other walls: {more} instead of {less}")
+        self.compare(seen)
         return "right", ""
 
 
@@ -298,15 +306,8 @@ class Commands(Sandboxes):
         return self.use(koyeb.Sandbox(daemon, self.at))
 
 
-class Sessions:
+class Sessions(Walled):
     """A function session: its code is loaded, called twice with a file in between, and it is deleted."""
-
-    def __init__(self):
-        self.right = None
-
-    def warm(self, daemon):
-        for _ in range(3):
-            assert self.answer(daemon)[0] == "right"
 
     def answer(self, daemon):
         body = {"language": "python", "code": PYTHON, "timeout": TIMEOUT_S}
@@ -317,9 +318,7 @@ class Sessions:
         try:
             return self.use(daemon, at)
         finally:
-            gone = daemon.request("DELETE", at, timeout=PATIENCE_S)
-            if gone.status not in (200, 204, 404):
-                raise Finding(f"cannot be deleted: {gone}")
+            self.delete(daemon, at)
 
     def use(self, daemon, at):
         kinds = []
@@ -337,10 +336,7 @@ class Sessions:
                 raise Finding(f"an end without a reason: {result}")
             return "error", result["error"]["message"]
         seen = walls(result["result"])
-        self.right = self.right or seen
-        if seen != self.right:
-            more, less = sorted(set(seen) - set(self.right)), sorted(set(self.right) - set(seen))
-            raise Finding(f"other walls: {more} instead of {less}")
+        self.compare(seen)
         return "right", ""
 
     @staticmethod
