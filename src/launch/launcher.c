@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,11 +17,12 @@
 enum {
     SPARE_MIN = 1,   /* idle slots of a template kept ready once it is used */
     SHRINK_MS = 500, /* between looks at slots that a rush has left behind */
-    GRAVE_MS = 50,   /* between attempts to remove groups of closed slots */
+    TIDY_MS = 50,    /* between looks at what can wait, and attempts to remove groups */
     PAUSE_MS = 2,    /* before what the kernel had no memory for is tried again */
     TRIES_MAX = 100,
     LOST_MAX = 8,  /* keepers in a row that died while they were idle */
     KILLS_MAX = 8, /* attempts */
+    EVENTS_MAX = 64,
 };
 
 /* The kernel is short of something. That passes; our end would be that of all sandboxes. */
@@ -58,7 +59,7 @@ static void refuse(struct launcher *l, struct launch_msg *m, const struct err *e
     launcher_say(l, m, NULL, 0);
 }
 
-/* ---- verbs ---- */
+/* ---- placing ---- */
 
 /* fds are borrowed. */
 static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, const int *fds,
@@ -153,7 +154,7 @@ static struct slot *place(struct launcher *l, struct launch_msg *m, const int *f
 {
     enum plan_template t = (enum plan_template)m->template;
 
-    if (slots_births(&l->slots) >= l->slots.births_max)
+    if (slots_births(&l->slots, t) >= l->slots.births_max)
         return (void)err_set(e, ERR_BUSY, "enough sandboxes are being made"), NULL;
     for (int tries = 0; tries < LOST_MAX; tries++) {
         struct slot *s = slot_find_idle(&l->slots, t);
@@ -169,6 +170,55 @@ static struct slot *place(struct launcher *l, struct launch_msg *m, const int *f
     return NULL;
 }
 
+/* ---- who has to wait ---- */
+
+/* The descriptors go along. False: too many wait already. */
+static bool put_off(struct launcher *l, const struct launch_msg *m, const int *fds)
+{
+    struct queue *q = &l->waiting[m->template];
+    struct pending *p = l->unused;
+
+    if (p)
+        l->unused = p->next;
+    else if (l->pending_n < PENDING_MAX)
+        p = &l->pending[l->pending_n++];
+    else
+        return false;
+    p->next = NULL;
+    p->msg = *m;
+    memcpy(p->fds, fds, launch_fds(m) * sizeof *fds);
+    *(q->first ? &q->last->next : &q->first) = p;
+    q->last = p;
+    return true;
+}
+
+static void serve_queue(struct launcher *l, struct queue *q)
+{
+    struct pending *p;
+
+    while ((p = q->first)) {
+        struct err e = {0};
+
+        if (!place(l, &p->msg, p->fds, &e)) {
+            if (e.kind == ERR_BUSY)
+                return;
+            refuse(l, &p->msg, &e);
+        }
+        fd_close_all(p->fds, launch_fds(&p->msg));
+        q->first = p->next;
+        p->next = l->unused;
+        l->unused = p;
+    }
+}
+
+static void serve_waiting(struct launcher *l)
+{
+    for (size_t t = 0; t < TEMPLATE_COUNT; t++)
+        serve_queue(l, &l->waiting[t]);
+}
+
+/* ---- verbs of the daemon ---- */
+
 static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds)
 {
     struct slot *s;
@@ -178,14 +228,11 @@ static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds)
         (void)err_set(&e, ERR_BUG, "unknown template %u", m->template);
         refuse(l, m, &e);
     } else {
+        if (l->waiting[m->template].first && put_off(l, m, fds))
+            return; /* whoever came before goes first */
         s = place(l, m, fds, &e);
-        if (!s && e.kind == ERR_BUSY && l->pending_n < PENDING_MAX) {
-            struct pending *p = &l->pending[(l->pending_at + l->pending_n++) % PENDING_MAX];
-
-            p->msg = *m;
-            memcpy(p->fds, fds, launch_fds(m) * sizeof *fds);
-            return; /* the descriptors went along */
-        }
+        if (!s && e.kind == ERR_BUSY && put_off(l, m, fds))
+            return;
         if (!s)
             refuse(l, m, &e);
         else
@@ -229,23 +276,6 @@ static void on_started(struct launcher *l, struct slot *s, struct launch_msg *m,
     launcher_say(l, m, s->cgroup.usage,
                  s->told || !l->slots.cgroups.version ? 0 : LAUNCH_FDS_STARTED);
     s->told = true;
-}
-
-static void serve_pending(struct launcher *l)
-{
-    while (l->pending_n > 0) {
-        struct pending *p = &l->pending[l->pending_at];
-        struct err e = {0};
-
-        if (!place(l, &p->msg, p->fds, &e)) {
-            if (e.kind == ERR_BUSY)
-                return;
-            refuse(l, &p->msg, &e);
-        }
-        fd_close_all(p->fds, launch_fds(&p->msg));
-        l->pending_at = (l->pending_at + 1) % PENDING_MAX;
-        l->pending_n--;
-    }
 }
 
 static void on_dead(struct launcher *l, struct slot *s, struct launch_msg *m)
@@ -321,34 +351,49 @@ static void reap(const struct launcher *l)
     while (pid > 0 || (pid < 0 && errno == EINTR));
 }
 
+/* Slots that a rush has left behind, groups of closed ones. Milliseconds until that is due again;
+ * -1: nothing is left. */
+static int tidy(struct launcher *l)
+{
+    uint64_t now = clock_us();
+    bool surplus, graves;
+
+    if (now < l->tidy_at)
+        return (int)((l->tidy_at - now) / 1000) + 1;
+    l->tidy_at = now + (uint64_t)TIDY_MS * 1000;
+    surplus = shrink(l);
+    graves = slots_bury(&l->slots);
+    return graves ? TIDY_MS : surplus ? SHRINK_MS : -1;
+}
+
+static void on_event(struct launcher *l, uint64_t told)
+{
+    struct slot *s;
+
+    if (told == LAUNCHER_DAEMON) {
+        on_daemon(l);
+    } else if (told == LAUNCHER_CHILDREN) {
+        reap(l);
+    } else {
+        s = slot_of(&l->slots, told);
+        if (s)
+            on_keeper(l, s);
+    }
+}
+
 void launcher_loop(struct launcher *l)
 {
-    static const short in = POLLIN;
+    struct epoll_event ev[EVENTS_MAX];
 
     for (;;) {
-        bool surplus = shrink(l);
-        bool graves = slots_bury(&l->slots); /* whoever closed a slot did so further down */
-        struct pollfd p[SLOTS_MAX + 2], *keepers = p + 2;
-        size_t n = l->slots.n;
+        int n = epoll_wait(l->slots.events, ev, EVENTS_MAX, tidy(l));
 
-        p[0] = (struct pollfd){.fd = l->daemon, .events = in};
-        p[1] = (struct pollfd){.fd = l->children, .events = in};
-        for (size_t i = 0; i < n; i++)
-            keepers[i] = (struct pollfd){.fd = l->slots.slot[i].open ? l->slots.slot[i].keeper : -1,
-                                         .events = in};
-        if (poll(p, n + 2, graves ? GRAVE_MS : surplus ? SHRINK_MS : -1) < 0) {
-            if (!passes(-errno))
-                exit(EXIT_FAILURE);
+        if (n < 0 && !passes(-errno))
+            exit(EXIT_FAILURE);
+        if (n < 0)
             pause_a_little();
-            continue;
-        }
-        if (p[1].revents)
-            reap(l);
-        for (size_t i = 0; i < n; i++)
-            if (keepers[i].revents && l->slots.slot[i].open)
-                on_keeper(l, &l->slots.slot[i]);
-        serve_pending(l);
-        if (p[0].revents)
-            on_daemon(l);
+        for (int i = 0; i < n; i++)
+            on_event(l, ev[i].data.u64);
+        serve_waiting(l);
     }
 }

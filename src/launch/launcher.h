@@ -9,8 +9,14 @@ enum { PENDING_MAX = 4096 };
 
 /* A request waiting for a slot. */
 struct pending {
+    struct pending *next;
     struct launch_msg msg;
     int fds[LAUNCH_FDS_MAX]; /* owned: launch_fds() of them */
+};
+
+/* The oldest first. */
+struct queue {
+    struct pending *first, *last;
 };
 
 struct launcher {
@@ -20,6 +26,10 @@ struct launcher {
     struct kept kept;  /* workspaces */
     struct kept shelf; /* dependencies: only ever read */
     struct slots slots;
-    struct pending pending[PENDING_MAX]; /* a ring */
-    size_t pending_at, pending_n;
+    uint64_t tidy_at; /* microseconds: no sooner is what can wait looked at */
+
+    struct queue waiting[TEMPLATE_COUNT];
+    struct pending pending[PENDING_MAX];
+    size_t pending_n;       /* of them were ever used */
+    struct pending *unused; /* and are not now */
 };

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -57,9 +58,24 @@ static int hear_of_children(struct launcher *l, struct err *e)
     return 0;
 }
 
+static int hear(struct launcher *l, struct err *e)
+{
+    struct epoll_event daemon = {.events = EPOLLIN, .data.u64 = LAUNCHER_DAEMON};
+    struct epoll_event children = {.events = EPOLLIN, .data.u64 = LAUNCHER_CHILDREN};
+
+    if (hear_of_children(l, e) < 0)
+        return -1;
+    l->slots.events = epoll_create1(EPOLL_CLOEXEC);
+    if (l->slots.events < 0 ||
+        epoll_ctl(l->slots.events, EPOLL_CTL_ADD, l->daemon, &daemon) < 0 ||
+        epoll_ctl(l->slots.events, EPOLL_CTL_ADD, l->children, &children) < 0)
+        return err_sys(e, -errno, "hear of everything");
+    return 0;
+}
+
 static int prepare(struct launcher *l, struct err *e)
 {
-    if (hear_of_children(l, e) < 0)
+    if (hear(l, e) < 0)
         return -1;
     if (!l->slots.kind->rooted)
         return prepare_plain(l, e);

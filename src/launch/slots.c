@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,12 +31,13 @@ size_t slots_idle(const struct slots *all, enum plan_template t)
     return n;
 }
 
-size_t slots_births(const struct slots *all)
+size_t slots_births(const struct slots *all, enum plan_template t)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < all->n; i++)
-        n += all->slot[i].open && all->slot[i].busy && all->slot[i].told && all->slot[i].pidfd < 0;
+        n += all->slot[i].open && all->slot[i].busy && all->slot[i].template == t &&
+             all->slot[i].pidfd < 0;
     return n;
 }
 
@@ -63,6 +65,8 @@ struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later)
 
 void slot_close(struct slots *all, struct slot *s)
 {
+    if (s->keeper >= 0) /* keepers that start now have it, too, for a moment */
+        (void)epoll_ctl(all->events, EPOLL_CTL_DEL, s->keeper, NULL);
     fd_close_all(&s->keeper, 1); /* the keeper exits on end of file */
     fd_close_all(&s->pidfd, 1);
     cgroup_slot_close(&s->cgroup);
@@ -119,6 +123,22 @@ static struct keeper keeper_of(const struct slots *all, const struct slot *s, in
     return k;
 }
 
+/* The place in the upper half, the descriptor below: whoever has the place next has another. */
+static int watch(const struct slots *all, const struct slot *s)
+{
+    struct epoll_event ev = {.events = EPOLLIN,
+                             .data.u64 = (uint64_t)(s - all->slot) << 32 | (uint32_t)s->keeper};
+
+    return epoll_ctl(all->events, EPOLL_CTL_ADD, s->keeper, &ev) < 0 ? -errno : 0;
+}
+
+struct slot *slot_of(struct slots *all, uint64_t told)
+{
+    struct slot *s = &all->slot[told >> 32];
+
+    return s->open && s->keeper == (int)(uint32_t)told ? s : NULL;
+}
+
 /* A keeper of our own, or one forked by the zygote of that template. */
 static int start_keeper(struct slots *all, struct slot *s, struct err *e)
 {
@@ -147,7 +167,8 @@ static int start_keeper(struct slots *all, struct slot *s, struct err *e)
         s->pid = pid;
     }
     s->keeper = take_fd(&here);
-    return 0;
+    r = watch(all, s);
+    return r < 0 ? err_sys(e, r, "hear of the keeper of slot %u", s->index) : 0;
 }
 
 struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e)

@@ -50,10 +50,11 @@ struct slots {
     struct init_host exec_host;
     struct zygotes zygotes;
 
+    int events; /* owned: epoll, tells which keeper has said something (slot_of()) */
     unsigned next_index;
     struct slot slot[SLOTS_MAX];
     size_t n;                   /* highest used + 1 */
-    size_t births_max;          /* slots_births() at most */
+    size_t births_max;          /* slots_births() of each template at most */
     unsigned graves[SLOTS_MAX]; /* closed slots whose groups are still there */
     size_t graves_n;
 };
@@ -65,9 +66,11 @@ struct slot *slot_find_idle(struct slots *all, enum plan_template t);
 void slot_close(struct slots *all, struct slot *s);
 
 size_t slots_idle(const struct slots *all, enum plan_template t);
-/* In which a sandbox is being made, by keepers that have made others: the first one of a keeper may
- * wait for its zygote. */
-size_t slots_births(const struct slots *all);
+/* In which a sandbox is being made. The first one of a keeper may wait for its zygote, so each
+ * template counts for itself. */
+size_t slots_births(const struct slots *all, enum plan_template t);
+/* Of what all->events told; NULL: it has been closed since. */
+struct slot *slot_of(struct slots *all, uint64_t told);
 /* An idle one that no rush has needed for a while, or NULL. ret_later: there will be. */
 struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later);
 /* Without a pid namespace: ends whatever lost its keeper. */
