@@ -5,8 +5,10 @@
  *
  * A closed-loop HTTP client on loopback: one thread, one epoll, kept
  * connections, the same request over and over. With an interval, requests are
- * due at fixed times and latency counts from the due time, so a stall is not
- * hidden by the client that waits for it. Prints one line of JSON.
+ * due at fixed times, and latency counts from the due time if the answer before
+ * came too late for it: a stall is not hidden by the client that waits for it.
+ * That the client's own clock wakes it late is not the server's. Prints one line
+ * of JSON.
  *
  * -k N opens N connections, lets each send the request once, prints "ready" and
  * holds them until standard input ends: that is how memory per idle connection
@@ -49,7 +51,7 @@ struct conn {
     size_t sent; /* of the request */
     size_t got;  /* of the answer */
     size_t want; /* whole answer; 0: head not complete */
-    uint64_t began;
+    uint64_t began, ended; /* ended: the answer before */
     bool busy;
     char *reply; /* owned, REPLY_MAX bytes */
 };
@@ -171,9 +173,10 @@ static void conn_finish(struct load *l, struct conn *c)
         (!l->s->expected || memmem(c->reply, c->got, l->s->expected, strlen(l->s->expected)));
 
     c->busy = false;
+    c->ended = now_ns();
     l->finished++;
     if (good) {
-        sample_add(l->sample, now_ns() - c->began);
+        sample_add(l->sample, c->ended - c->began);
     } else {
         if (l->sample->failed++ == 0)
             (void)fprintf(stderr, "bench-load: %.400s\n", c->reply);
@@ -237,7 +240,7 @@ static uint64_t load_start_due(struct load *l, uint64_t began)
             due = now;
         if (due > now)
             return due - now;
-        conn_begin(l, &l->conns[i], due);
+        conn_begin(l, &l->conns[i], l->conns[i].ended > due ? due : now);
     }
     return UINT64_MAX;
 }

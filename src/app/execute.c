@@ -9,7 +9,7 @@
  * Where a control plane listens, nobody hears of a result before it is safe on disk.
  *
  * A plan is made at once, so that nothing of the request has to be kept while it waits. Large
- * answers are rendered on a worker. The sandbox is let go before the answer is delivered.
+ * answers are rendered on a worker. The sandbox is let go when the answer is on its way.
  */
 #include <event2/event.h>
 #include <stdio.h>
@@ -164,8 +164,8 @@ static void finish(struct execution *x, bool may_deliver)
 {
     const struct run_result *r = &x->result;
     size_t bytes = r->out.n + r->err.n + r->result.n + r->error.n;
-    struct run *run = take_ptr(&x->run); /* goes after the answer, not before */
 
+    run_free(take_ptr(&x->run));
     x->state = EXECUTION_COLLECTING;
     heart_stop(x);
     artifacts_sort(&x->artifacts);
@@ -174,10 +174,8 @@ static void finish(struct execution *x, bool may_deliver)
     if (may_deliver && bytes <= RENDER_INLINE) {
         render(x);
         hand_over(x);
-        run_free(run);
         return;
     }
-    run_free(run);
     x->render = (struct work){.run = render_run, .done = render_done};
     work_submit(x->app->work, &x->render);
 }

@@ -40,8 +40,9 @@ enum {
     FRAME_ITEM = 'I',     /* JSON text of one item */
     FRAME_FAREWELL = 'F', /* like ERROR, and the program ends */
 
-    /* runner to daemon, before there is a wrapper */
+    /* runner to daemon, before there is a wrapper and after it */
     FRAME_PLACED = 'L', /* empty: all files of the job are in place */
+    FRAME_LEFT = 'Q',   /* one byte, the exit status: nothing more will come, nothing was kept */
 
     FRAME_TOKEN = 16, /* bytes of a token: hexadecimal digits */
 };

@@ -67,7 +67,7 @@ typedef void run_item_fn(void *user, const char *json, size_t n);
 typedef void run_file_fn(void *user, struct run_file *f);
 /* The listener of a plan with a relay, before its program runs. Taken. */
 typedef void run_relay_fn(void *user, int fd);
-/* Exactly once. Nothing lives inside any more; the sandbox itself is held until run_free(). */
+/* Exactly once. Nothing inside is heard any more; the sandbox itself is held until run_free(). */
 typedef void run_done_fn(void *user);
 /* A frame of a program that stays. The run must not be freed from inside. */
 typedef void run_frame_fn(void *user, char kind, const char *p, size_t n);
@@ -141,6 +141,7 @@ void run_output_take(struct run *r, struct run_output *ret);
 /* What was used so far. */
 void run_usage(const struct run *r, struct usage *ret);
 
-/* Releases the sandbox and all the rest, at any time; no callback comes any more. NULL is fine. */
+/* At any time; no callback comes any more. The sandbox goes in the next turn of the loop. NULL is
+ * fine. */
 void run_free(struct run *r);
 DEFINE_FREEP(struct run, run_free)

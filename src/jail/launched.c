@@ -77,7 +77,7 @@ void launched_release(struct jail *j, struct sandbox *s)
     *s = SANDBOX_NONE;
     b->sandbox.ctl = b->sandbox.job = b->sandbox.in = b->sandbox.out = b->sandbox.err = -1;
     b->taken = false;
-    pool_refill_later(native_of(j), 0);
+    pool_refill_later(native_of(j), REFILL_MS);
     box_settle(b);
 }
 

@@ -39,7 +39,8 @@ enum {
     PROBE_MS = 15000,
     FAILURE_MAX = 256,
     FAILURES_MAX = 16, /* of a template in a row, without a success: no more warming for a while */
-    RETRY_S = 5,
+    RETRY_MS = 5000,
+    REFILL_MS = 1, /* whoever was answered goes first */
     STALE_US = 30000000, /* who has waited so long in a pool is next */
     BURST_US = 1000000,  /* who finds none ready so soon after the pool was full came with many */
     WORDS_MS = 1000,     /* the launcher's words for a sandbox that was not made */
@@ -134,7 +135,7 @@ void box_settle(struct box *b);
 
 /* ---- native_pool.c ---- */
 
-void pool_refill_later(struct native *n, int seconds);
+void pool_refill_later(struct native *n, unsigned ms);
 /* An event callback; user is the struct native. */
 void pool_on_refill(evutil_socket_t fd, short what, void *user);
 /* An event callback: lets pools that have grown shrink. */

@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "jail/native.h"
 
-void pool_refill_later(struct native *n, int seconds)
+void pool_refill_later(struct native *n, unsigned ms)
 {
-    const struct timeval t = {.tv_sec = seconds};
+    const struct timeval t = {.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 
     if (!event_pending(&n->refill, EV_TIMEOUT, NULL))
         (void)event_add(&n->refill, &t);
@@ -43,7 +43,7 @@ static void on_pooled(evutil_socket_t fd, short what, void *user)
     box_unpool(b);
     box_close(b);
     box_settle(b);
-    pool_refill_later(n, p->failures >= FAILURES_MAX ? RETRY_S : 0);
+    pool_refill_later(n, p->failures >= FAILURES_MAX ? RETRY_MS : 0);
 }
 
 static void pool_add(struct native *n, enum plan_template t)
@@ -55,7 +55,7 @@ static void pool_add(struct native *n, enum plan_template t)
 
     if (box_new(n, &s, &b, &e) < 0) {
         log_event(n->log, LOG_WARN, "pool_refill_failed", LOG_STR("error", e.text));
-        pool_refill_later(n, RETRY_S);
+        pool_refill_later(n, RETRY_MS);
         return;
     }
     b->pooled = true;

@@ -53,11 +53,12 @@ static void arena_free(void *ctx, void *p, size_t n)
 
 /*
  * Malloc grows from the break. Takes more from there at once than it will need and
- * gives it back to malloc, which keeps it, as huge pages.
+ * gives it back to malloc, which keeps it, as huge pages; but for what lies before
+ * the first one, which is never touched.
  */
 static void huge_break(void)
 {
-    char *p;
+    char *p, *volatile plug; /* volatile: the compiler knows that nobody will use it */
     uintptr_t from;
 
     (void)mallopt(M_MMAP_THRESHOLD, 2 * BREAK);
@@ -67,6 +68,8 @@ static void huge_break(void)
     if (p)
         (void)madvise((void *)from, BREAK - HUGE_PAGE, MADV_HUGEPAGE);
     free(p);
+    plug = malloc((size_t)(from - (uintptr_t)p) + CHUNK_HEAD);
+    (void)plug; /* stays */
     (void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
 }
 

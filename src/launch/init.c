@@ -29,12 +29,6 @@
 
 enum { RELAY_BACKLOG = 64 };
 
-/* As wait() would tell it (musl has no macro for this). */
-static int exit_status(int code)
-{
-    return (code & 255) << 8;
-}
-
 struct state {
     const struct init *conf;
     int ctl, signals;
@@ -220,11 +214,7 @@ static void kill_alone(const struct state *s, int threads)
  */
 static void said_done(struct state *s, int value)
 {
-    struct init_msg m = {.verb = INIT_EXITED,
-                         .status = exit_status(value),
-                         .size = 1,
-                         .cpu_us = -1, /* the control groups know */
-                         .maxrss = -1};
+    struct init_msg m = init_left(value);
     int threads = value >> 8;
 
     if (s->ended || !s->conf->accounted || !alone_with_first(s, threads))

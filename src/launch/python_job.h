@@ -28,6 +28,20 @@ struct python_channel {
 PyObject *python_channel_send(struct python_channel *c);
 PyObject *python_channel_end(struct python_channel *c);
 
+/* What a program may leave to be done at its end: threads, functions, log files. */
+enum { PYTHON_ENDS_MAX = 8 };
+struct python_ends {
+    PyObject *of[PYTHON_ENDS_MAX]; /* owned: lists, dictionaries, sets */
+    Py_ssize_t sizes[PYTHON_ENDS_MAX];
+    size_t n;
+    PyObject *exits_count; /* owned: a function */
+    long exits;
+};
+
+/* The function settled(...) of such a list: with arguments it remembers how large they are now,
+ * without it tells whether they still are. e is borrowed and must stay. */
+PyObject *python_settled(struct python_ends *e);
+
 /* From now on they mean fd, in this process. */
 int python_channel_open(struct python_channel *c, int fd);
 

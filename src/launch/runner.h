@@ -33,9 +33,10 @@ must_check int runner_become(const struct job *j);
 /* Tells the daemon by an error frame, and standard error, why nothing ran; exits with 126 or 127.
  */
 __attribute__((noreturn)) void runner_fail(const char *what, int r);
-/* Leaves with a status that init learns at once, not when the memory has been taken down, which
- * takes as long as a small program runs. Everything the process had to say must be written. */
-__attribute__((noreturn)) void runner_leave(int status);
+/* Leaves with a status that is known at once, not when the memory has been taken down, which takes
+ * as long as a small program runs: to the daemon itself, if the job's flags allow it and there is
+ * nothing to look after, else to init. Everything the process had to say must be written. */
+__attribute__((noreturn)) void runner_leave(uint32_t flags, int status);
 
 /* For struct init_host: execs the job. user: the room, or NULL. */
 __attribute__((noreturn)) void runner_exec(void *user);

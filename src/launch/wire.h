@@ -125,6 +125,16 @@ struct init_msg {
     /* followed by name_n bytes */
 };
 
+/* EXITED, of a program that said itself that it is done and was the only process ever. */
+static inline struct init_msg init_left(int code)
+{
+    return (struct init_msg){.verb = INIT_EXITED,
+                             .status = (code & 255) << 8, /* as wait() would tell it */
+                             .size = 1,
+                             .cpu_us = -1, /* the control groups know */
+                             .maxrss = -1};
+}
+
 /* ---- daemon <-> worker of a persistent sandbox: SEQPACKET, struct init_msg and bytes ---- */
 
 /*
@@ -194,6 +204,7 @@ enum {
     JOB_NAMED = 2,   /* argv[0] is the file to execute; what the program sees begins at argv[1] */
     JOB_FENCED = 4,  /* may write only where files have rights; modes of directories count */
     JOB_TELLS = 8,   /* say when all files are in place, with a frame */
+    JOB_LEAVES = 16, /* who was alone and kept nothing may say with a frame that it has ended */
 };                   /* flags */
 
 struct job_head {

@@ -80,6 +80,7 @@ struct node {
     struct init_host host;
     struct keeper keeper;
     jmp_buf back;
+    uint32_t flags; /* of the job */
 };
 
 __attribute__((noreturn)) static void die(const char *what)
@@ -336,7 +337,8 @@ static napi_value waiting(napi_env env, napi_callback_info info)
 /* Waits for the job: { argv, cwd, env: ['NAME=value'] }. The frames are still to be read. */
 static napi_value job(napi_env env, napi_callback_info info)
 {
-    const struct symbols *y = &node_of(env, info)->symbols;
+    struct node *n = node_of(env, info);
+    const struct symbols *y = &n->symbols;
     napi_value object = NULL;
     const char *what;
     struct job j;
@@ -346,6 +348,7 @@ static napi_value job(napi_env env, napi_callback_info info)
         _exit(0); /* never used */
     if (r < 0)
         runner_fail(what, r);
+    n->flags = j.head.flags;
     apply_options(y, j.argv);
     begin_uptime(y);
     (void)napi_create_object(env, &object);
@@ -394,7 +397,7 @@ static napi_value leave(napi_env env, napi_callback_info info)
     int32_t code = 0;
 
     (void)napi_get_value_int32(env, argument(env, info), &code);
-    runner_leave(code & 255);
+    runner_leave(node_of(env, info)->flags, code);
 }
 
 /* ---- loading ---- */

@@ -37,6 +37,7 @@ extern const char zygote_python_science[];
 struct warmed {
     bool science;
     struct python_channel channel;
+    struct python_ends ends;
     PyObject *serve, *finish, *shadowed, *before, *rehearse, *adopted;
     PyObject *environ;         /* what os.environ holds */
     PyObject *random, *seed;   /* of the module: its generator and how that is seeded */
@@ -116,28 +117,33 @@ static int bind_all(struct warmed *w, PyObject *wrapper, PyObject *warmer)
                : -1;
 }
 
-/* The wrapper's own channel is for interpreters that start cold. */
-static int give_channel(struct warmed *w, PyObject *wrapper)
+/* The wrapper's own functions are for interpreters that start cold. Where it is, is told early:
+ * what that makes then lies with the rest of what is written to (heap.c). */
+static int give_functions(struct warmed *w, PyObject *wrapper)
 {
     PyObject *send = python_channel_send(&w->channel), *end = python_channel_end(&w->channel);
-    PyObject *done = send && end ? PyObject_CallMethod(wrapper, "given", "OO", send, end) : NULL;
+    PyObject *settled = python_settled(&w->ends);
+    PyObject *given = send && end && settled
+                          ? PyObject_CallMethod(wrapper, "given", "OOO", send, end, settled)
+                          : NULL;
+    PyObject *placed =
+        given ? PyObject_CallMethod(wrapper, "take_place", "s", "/workspace/handler.py") : NULL;
 
     Py_XDECREF(send);
     Py_XDECREF(end);
-    Py_XDECREF(done);
-    return done ? 0 : -1;
+    Py_XDECREF(settled);
+    Py_XDECREF(given);
+    Py_XDECREF(placed);
+    return placed ? 0 : -1;
 }
 
 static int warm(struct warmed *w)
 {
-    PyObject *wrapper = load("_sandbox", wrap_python), *warmer = NULL, *done;
+    PyObject *wrapper = load("_sandbox", wrap_python), *warmer = NULL;
 
-    if (!wrapper || give_channel(w, wrapper) < 0)
+    if (!wrapper || give_functions(w, wrapper) < 0 ||
+        PyModule_AddStringConstant(wrapper, "calls", wrap_call_python) < 0)
         return report("wrapper");
-    done = PyObject_CallMethod(wrapper, "prepare", "s", wrap_call_python);
-    Py_XDECREF(done);
-    if (!done)
-        return report("wrapper of calls");
     if (w->science && warm_science() < 0)
         return -1;
     if (python_channel_open(&w->channel, STDIN_FILENO) < 0) /* which is nothing: it rehearses */
@@ -273,7 +279,7 @@ __attribute__((noreturn)) static void run_job(void *user)
     if (!ignored)
         PyErr_Print();
     (void)fflush(NULL);
-    runner_leave((int)status);
+    runner_leave(j.head.flags, (int)status);
 }
 
 /* Nothing of the daemon's terminal may decide how Python buffers. */
@@ -303,6 +309,7 @@ int main(int argc, char **argv)
     heap_prepare();
     if (chdir("/workspace") < 0 || start_interpreter() < 0 || warm(&w) < 0)
         return EXIT_FAILURE;
+    wake(&w); /* what that looks up is then known */
     heap_settle();
     text_settle();
     text_join();

@@ -32,7 +32,7 @@ FRAMES = {
 seed, generator, thread = _random.Random.seed, random._inst, threading.main_thread()
 environ = os.environ._data  # a dictionary of bytes
 main = sys.modules["__main__"]
-before = frozenset(sys.modules)
+before = set(sys.modules)  # one object, early: every run counts its references
 
 
 def rehearse():
@@ -50,6 +50,8 @@ def rehearse():
 _sandbox.serve(FRAMES)
 _sandbox.let_go(before)
 sys.modules["__main__"] = main
+_sandbox.prepare(_sandbox.calls)
+del _sandbox.calls
 for name in MODULES:
     try:
         importlib.import_module(name)
@@ -59,8 +61,10 @@ for name in MODULES:
 for name in "LD_BIND_NOW", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS":
     os.environ.pop(name, None)  # nobody else is to see them; those that matter were read
 del sys.modules["_sandbox"]
-before = frozenset(sys.modules)
-_sandbox.settle()
+before.update(sys.modules)
+# As long as these are as long as now there is nothing to be done at the end of a program.
+_sandbox.is_settled(threading._active, threading._shutdown_locks, threading._threading_atexits,
+                    sys.modules["logging"]._handlerList)
 gc.collect()
 gc.freeze()  # a rehearsal looks at all that is not frozen
 gc.enable()

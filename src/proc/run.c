@@ -331,12 +331,31 @@ static void replace(struct buf *b, const char *p, size_t n)
     (void)buf_put(b, p, n);
 }
 
+/*
+ * A program that was alone and left no file says so itself, and init, which would say the same, need
+ * not be heard. Who says it and goes on regardless has ended for everybody else: it goes with its
+ * sandbox, right after the answer.
+ */
+static void on_left(struct run *r, const char *p, size_t n)
+{
+    struct init_msg m;
+
+    if (!r->leaves || n != 1 || r->state != RUN_RUNNING)
+        return;
+    m = init_left(p[0]);
+    on_exited(r, &m);
+}
+
 static void on_frame(void *user, char kind, const char *p, size_t n)
 {
     struct run *r = user;
 
     if (kind == FRAME_PLACED) {
         r->placed = true;
+        return;
+    }
+    if (kind == FRAME_LEFT) {
+        on_left(r, p, n);
         return;
     }
     if (r->events.frame) {
@@ -616,12 +635,20 @@ static int files_join(const struct plan *p, struct buf *out, struct err *e)
     return out->failed ? err_set(e, ERR_HOST, "no memory for the files of the job") : 0;
 }
 
+/* Only where nothing outlives the run that somebody could still be writing to. */
+static bool may_leave(const struct run *r, const struct plan *p)
+{
+    return !p->workspace && !p->scan_all && !p->lazy && !p->relay && !p->dirs && !r->events.frame &&
+           r->engine->jail->traits & JAIL_MEMORY;
+}
+
 /* Head, files and frames in as few system calls as the kernel allows; usually one. */
 static int job_send(struct run *r, const struct plan *p, struct err *e)
 {
     struct event_base *base = r->engine->base;
     const struct job_for to = {.traits = r->engine->jail->traits,
-                               .warmed = r->sandbox.template != TEMPLATE_EXEC};
+                               .warmed = r->sandbox.template != TEMPLATE_EXEC,
+                               .leaves = r->leaves};
     cleanup_with(buf_done) struct buf head = BUF_INIT(JOB_STRINGS_MAX * 2);
     cleanup_with(buf_done) struct buf files = BUF_INIT(0);
 
@@ -694,6 +721,7 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     r->scan_all = p->scan_all;
     r->placed = !p->scan_all || p->files_n == 0;
     r->lazy = p->lazy != NULL;
+    r->leaves = may_leave(r, p);
     r->sandbox = SANDBOX_NONE;
     frame_reader_init(&r->frames, (p->limits.result_max > RUN_PROGRESS_MAX ? p->limits.result_max
                                                                            : RUN_PROGRESS_MAX) +
@@ -715,16 +743,33 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     return 0;
 }
 
+static void let_go(struct run *r)
+{
+    LIST_REMOVE(r, gone);
+    frame_reader_done(&r->frames);
+    if (r->sandbox.ctl >= 0)
+        r->engine->jail->ops->release(r->engine->jail, &r->sandbox);
+    free(r);
+}
+
+static void on_sweep(evutil_socket_t fd, short what, void *user)
+{
+    struct run_engine *g = user;
+
+    (void)fd, (void)what;
+    while (!LIST_EMPTY(&g->gone))
+        let_go(LIST_FIRST(&g->gone));
+}
+
+/* Whoever frees a run makes an answer of it in the same turn of the loop, and that is sent first. */
 void run_free(struct run *r)
 {
     if (!r)
         return;
     if (r->out.fd)
         events_del(r);
-    frame_reader_done(&r->frames);
-    if (r->sandbox.ctl >= 0)
-        r->engine->jail->ops->release(r->engine->jail, &r->sandbox);
-    free(r);
+    LIST_INSERT_HEAD(&r->engine->gone, r, gone);
+    arm(&r->engine->sweep, 0);
 }
 
 int run_engine_open(struct event_base *base, struct jail *jail, struct run_engine **ret,
@@ -736,6 +781,8 @@ int run_engine_open(struct event_base *base, struct jail *jail, struct run_engin
         return err_set(e, ERR_HOST, "no memory for the run engine");
     g->base = base;
     g->jail = jail;
+    LIST_INIT(&g->gone);
+    (void)evtimer_assign(&g->sweep, base, on_sweep, g);
     g->scratch.null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (g->scratch.null < 0) {
         int sys = -errno;
@@ -752,6 +799,8 @@ void run_engine_close(struct run_engine *g)
 {
     if (!g)
         return;
+    (void)event_del(&g->sweep);
+    on_sweep(-1, 0, g);
     (void)close(g->scratch.null);
     free(g);
 }

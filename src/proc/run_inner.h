@@ -5,6 +5,7 @@
 #include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "core/frame.h"
 #include "core/port_run.h"
@@ -16,6 +17,8 @@ enum run_state { RUN_RUNNING, RUN_STOPPING, RUN_DRAINING, RUN_SCANNING, RUN_DONE
 struct run_engine {
     struct event_base *base; /* borrowed */
     struct jail *jail;       /* borrowed */
+    struct event sweep;
+    LIST_HEAD(, run) gone; /* owned: nobody else knows them any more */
     struct pump_scratch scratch;
     struct pump_scratch aside; /* of output that is read while a frame is in the other one */
     struct {
@@ -26,6 +29,7 @@ struct run_engine {
 
 struct run {
     struct run_engine *engine; /* borrowed */
+    LIST_ENTRY(run) gone;
     struct run_events events;
     struct run_result *result; /* borrowed */
     struct limits limits;
@@ -40,6 +44,7 @@ struct run {
     bool lazy;                   /* files were lent */
     bool scan_all;               /* of the plan */
     bool placed;                 /* its files are known to have come: what lacks was removed */
+    bool leaves;                 /* its own word that it has ended is enough */
     bool paused;
     bool frames_paused;
     bool looking; /* the workspace is scanned while the program lives */

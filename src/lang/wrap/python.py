@@ -48,9 +48,6 @@ if sys.stdout is not None:
 here = [None]  # the program's folder, as the first of sys.path
 run_exitfuncs, collect, get_objects = atexit._run_exitfuncs, gc.collect, gc.get_objects
 
-exitfuncs_count = atexit._ncallbacks
-settled = []  # containers and how long they are as long as there is nothing to be done at the end
-
 prepared = {}  # programs of our own that were compiled before: text to code
 
 Module = type(sys)
@@ -641,33 +638,20 @@ def run(fd, env=None):
     return execute(channel, frames, place())
 
 
-def given(send, end):
-    """Before the fork: how frames are sent after it."""
-    global channel
-    channel = Given(send, end)
+def given(send, end, settled):
+    """Before the fork: how frames are sent after it, and what tells at the end that a program has
+    left nothing to be done."""
+    global channel, is_settled
+    channel, is_settled = Given(send, end), settled
+
+
+def is_settled():
+    return False
 
 
 def serve(frames):
     """One job, after a fork: its frames have been read, its environment is in place."""
     return execute(channel, frames, place())
-
-
-def settle():
-    """Before the fork: remembers what tells at the end that a program left nothing to be done."""
-    global settled_exitfuncs
-    import logging
-    import threading
-    for things in (threading._active, threading._shutdown_locks, threading._threading_atexits,
-                   logging._handlerList):
-        settled.append((things, len(things)))
-    settled_exitfuncs = exitfuncs_count()
-
-
-def is_settled():
-    for things, count in settled:
-        if len(things) != count:
-            return False
-    return settled and exitfuncs_count() == settled_exitfuncs
 
 
 def finish(before):
