@@ -48,9 +48,9 @@ struct setup {
 
 struct conn {
     int fd;
-    size_t sent; /* of the request */
-    size_t got;  /* of the answer */
-    size_t want; /* whole answer; 0: head not complete */
+    size_t sent;           /* of the request */
+    size_t got;            /* of the answer */
+    size_t want;           /* whole answer; 0: head not complete */
     uint64_t began, ended; /* ended: the answer before */
     bool busy;
     char *reply; /* owned, REPLY_MAX bytes */

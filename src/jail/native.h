@@ -40,7 +40,7 @@ enum {
     FAILURE_MAX = 256,
     FAILURES_MAX = 16, /* of a template in a row, without a success: no more warming for a while */
     RETRY_MS = 5000,
-    REFILL_MS = 1, /* whoever was answered goes first */
+    REFILL_MS = 1,       /* whoever was answered goes first */
     STALE_US = 30000000, /* who has waited so long in a pool is next */
     BURST_US = 1000000,  /* who finds none ready so soon after the pool was full came with many */
     WORDS_MS = 1000,     /* the launcher's words for a sandbox that was not made */

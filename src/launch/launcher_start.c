@@ -66,8 +66,7 @@ static int hear(struct launcher *l, struct err *e)
     if (hear_of_children(l, e) < 0)
         return -1;
     l->slots.events = epoll_create1(EPOLL_CLOEXEC);
-    if (l->slots.events < 0 ||
-        epoll_ctl(l->slots.events, EPOLL_CTL_ADD, l->daemon, &daemon) < 0 ||
+    if (l->slots.events < 0 || epoll_ctl(l->slots.events, EPOLL_CTL_ADD, l->daemon, &daemon) < 0 ||
         epoll_ctl(l->slots.events, EPOLL_CTL_ADD, l->children, &children) < 0)
         return err_sys(e, -errno, "hear of everything");
     return 0;

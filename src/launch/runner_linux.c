@@ -73,7 +73,8 @@ void runner_leave(uint32_t flags, int status)
     if (getppid() == 1 && getrusage(RUSAGE_SELF, &u) == 0 && !u.ru_inblock && !u.ru_oublock) {
         if (!(flags & JOB_LEAVES && was_alone() && kept_nothing() && tell_daemon(status)))
             tell_init(status);
-        (void)sched_yield(); /* whoever was told goes first: what is left takes as long as the run */
+        (void)
+            sched_yield(); /* whoever was told goes first: what is left takes as long as the run */
     }
     _exit(status);
 }

@@ -332,9 +332,9 @@ static void replace(struct buf *b, const char *p, size_t n)
 }
 
 /*
- * A program that was alone and left no file says so itself, and init, which would say the same, need
- * not be heard. Who says it and goes on regardless has ended for everybody else: it goes with its
- * sandbox, right after the answer.
+ * A program that was alone and left no file says so itself, and init, which would say the same,
+ * need not be heard. Who says it and goes on regardless has ended for everybody else: it goes with
+ * its sandbox, right after the answer.
  */
 static void on_left(struct run *r, const char *p, size_t n)
 {
@@ -761,7 +761,8 @@ static void on_sweep(evutil_socket_t fd, short what, void *user)
         let_go(LIST_FIRST(&g->gone));
 }
 
-/* Whoever frees a run makes an answer of it in the same turn of the loop, and that is sent first. */
+/* Whoever frees a run makes an answer of it in the same turn of the loop, and that is sent first.
+ */
 void run_free(struct run *r)
 {
     if (!r)

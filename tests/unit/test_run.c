@@ -83,8 +83,8 @@ static int teardown(void **state)
     struct stage *s = *state;
 
     run_free(s->run);
-    assert_int_equal(s->jail.released, s->jail.taken);
     run_engine_close(s->engine);
+    assert_int_equal(s->jail.released, s->jail.taken);
     run_result_done(&s->result);
     fake_jail_done(&s->jail);
     event_base_free(s->base);
@@ -168,6 +168,43 @@ static void everything_a_program_says_is_collected(void **state)
     assert_int_equal(s->result.usage.cpu_us, 1500);
     assert_true(s->result.at.running >= s->result.at.started);
     assert_true(s->result.at.ended >= s->result.at.running);
+}
+
+/* Init would only say the same, later. */
+static void the_word_of_a_program_ends_it(void **state)
+{
+    struct stage *s = *state;
+
+    s->jail.jail.traits = JAIL_MEMORY;
+    start(s);
+    fake_init_says(&s->jail, 0, INIT_READY, 0, 0);
+    write_text(s->jail.peer[0].out, "hello");
+    write_frame(s->jail.peer[0].job, FRAME_RESULT, "1");
+    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7");
+    until_done(s);
+    assert_int_equal(s->result.reason, END_EXIT);
+    assert_int_equal(s->result.exit_code, 7);
+    assert_string_equal(s->result.out.p, "hello");
+    assert_string_equal(s->result.result.p, "1");
+    assert_int_equal(s->jail.released, 0);
+    run_free(take_ptr(&s->run));
+    turn(s);
+    assert_int_equal(s->jail.released, 1);
+}
+
+static void a_word_is_not_enough_where_something_stays(void **state)
+{
+    struct stage *s = *state;
+    struct plan p = {.scan_all = true};
+
+    s->jail.jail.traits = JAIL_MEMORY;
+    start_with(s, &p);
+    fake_init_says(&s->jail, 0, INIT_READY, 0, 0);
+    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7");
+    turn(s);
+    assert_int_equal(s->done, 0);
+    exit_with(s, 0, 0);
+    assert_int_equal(s->result.exit_code, 0);
 }
 
 static void the_job_is_what_the_wire_says(void **state)
@@ -535,6 +572,8 @@ int main(void)
         STAGED(everything_a_program_says_is_collected),
         STAGED(the_job_is_what_the_wire_says),
         cmocka_unit_test(what_a_warmed_interpreter_has_is_not_sent),
+        STAGED(the_word_of_a_program_ends_it),
+        STAGED(a_word_is_not_enough_where_something_stays),
         STAGED(a_large_job_is_written_as_it_is_read),
         STAGED(output_is_cut_between_characters_and_drained_on),
         STAGED(a_signal_is_128_and_its_number),

@@ -88,8 +88,8 @@ static int teardown(void **state)
     struct stage *s = *state;
 
     run_free(s->run);
-    assert_int_equal(s->jail.released, s->jail.taken);
     run_engine_close(s->engine);
+    assert_int_equal(s->jail.released, s->jail.taken);
     run_result_done(&s->result);
     fake_jail_done(&s->jail);
     event_base_free(s->base);
