@@ -84,7 +84,7 @@ def measure(options):
     texts = {"program": people, "dense": repeated(DENSE), "functions": repeated(TINY)}
     # alone: no daemon yet, whose interpreters warm themselves beside it
     found = {name: [program_ms(salted(lines, i)) for i in turns] for name, lines in texts.items()}
-    daemon = harness.start_daemon(LOG_LEVEL="info")
+    daemon = harness.start_daemon(to_file=True, LOG_LEVEL="info")
     connection = http.client.HTTPConnection(daemon.host, daemon.port)
     try:
         found |= {

@@ -31,7 +31,7 @@ def calls(daemon, ident, options):
 
 def measure(options):
     found = {}
-    daemon = harness.start_daemon(LOG_LEVEL="info")
+    daemon = harness.start_daemon(to_file=True, LOG_LEVEL="info")
     try:
         for language, code in CODE.items():
             made = daemon.request("POST", "/v1/sessions", json={"language": language, "code": code})

@@ -280,6 +280,29 @@ class Stream(threading.Thread):
             return "\n".join(self.lines)
 
 
+class Written:
+    """The same of a file, looked at only when somebody asks: no line wakes us while something is measured."""
+
+    def __init__(self, path, process):
+        self.path, self.process = path, process
+
+    @property
+    def ended(self):
+        return self.process.poll() is not None
+
+    def text(self):
+        return self.path.read_text("utf-8", "backslashreplace").rstrip("\n")
+
+    def wait(self, test, timeout=DEADLINE):
+        end = time.monotonic() + timeout
+        while True:
+            last = self.ended or time.monotonic() > end
+            value = next(filter(None, map(test, self.text().splitlines())), None)
+            if value or last:
+                return value
+            time.sleep(POLL_MAX / 10)
+
+
 def as_record(line):
     try:
         value = json.loads(line)
@@ -298,7 +321,7 @@ def in_own_group():
 class Daemon:
     """A running sandbox-executor."""
 
-    def __init__(self, env, args=(), user=None, binary=None):
+    def __init__(self, env, args=(), user=None, binary=None, to_file=False):
         self.host, self.port = "127.0.0.1", None
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="sbx-test-"))
         self.directory.chmod(0o755)
@@ -308,12 +331,14 @@ class Daemon:
             os.chown(self.directory, user, user)
         self.secret = self.env.get("SANDBOX_SECRET")
         self.stopped = False
+        log = self.directory / "log"
         self.process = subprocess.Popen(
             [*in_own_group(), str(binary or BUILD / "sandbox-executor"), *args], env=self.env, cwd=self.directory,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log.open("ab") if to_file else subprocess.PIPE,
             user=user, group=user, extra_groups=None if user is None else [])
         self.pid = self.process.pid
-        self.out, self.log = Stream(self.process.stdout), Stream(self.process.stderr)
+        self.out = Stream(self.process.stdout)
+        self.log = Written(log, self.process) if to_file else Stream(self.process.stderr)
         self.wait_ready()
 
     def environment(self, env):
@@ -505,8 +530,9 @@ def strays():
     return found
 
 
-def start_daemon(args=(), user=None, binary=None, **env):
-    daemon = Daemon(env, args, user, binary)
+def start_daemon(args=(), user=None, binary=None, to_file=False, **env):
+    """to_file: its log goes to a file, not to a thread of ours."""
+    daemon = Daemon(env, args, user, binary, to_file)
     live.add(daemon.pid)
     return daemon
 
