@@ -254,19 +254,22 @@ static struct waiting *waiting_new(struct http_call *c)
 
 /* ---- the request ---- */
 
-/* When, and in which words. */
+/* When, and in which words: those matter only if they can be said again. */
 struct asked {
     uint64_t at_us;
     unsigned char digest[SHA256_BYTES];
 };
 
-static int digest_take(struct asked *a, const char *body, size_t n)
+static int digest_take(struct asked *a, const struct execute_body *b, const char *text, size_t n)
 {
-    cleanup_with(sha256_freep) struct sha256 *h = sha256_new();
+    cleanup_with(sha256_freep) struct sha256 *h = NULL;
 
+    if (!b->execution_id.p)
+        return 0;
+    h = sha256_new();
     if (!h)
         return -1;
-    sha256_add(h, body, n);
+    sha256_add(h, text, n);
     sha256_end(h, a->digest);
     return 0;
 }
@@ -349,7 +352,7 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
                                .isolation = is_wasm(&b->isolation) ? "" : b->isolation.p,
                                .request_id = http_request(c)->id,
                                .asked_us = asked->at_us,
-                               .digest = asked->digest,
+                               .digest = b->execution_id.p ? asked->digest : NULL,
                                .waiter = w ? &w->waiter : NULL};
     struct execution *x = b->execution_id.p ? app_find(a, b->execution_id.p) : NULL;
     struct err e;
@@ -391,9 +394,9 @@ static void parsing_run(struct work *w)
 {
     struct parsing *p = (struct parsing *)w;
 
-    p->digested = digest_take(&p->asked, p->text.p, p->text.n) == 0;
     if (shape_parse(&execute_shape, p->text.p, p->text.n, &p->body, &p->shaping) < 0)
         return; /* the issues tell */
+    p->digested = digest_take(&p->asked, &p->body, p->text.p, p->text.n) == 0;
 }
 
 static void parsing_done(struct work *w)
@@ -447,7 +450,7 @@ static void parse_here(struct http_call *c, uint64_t asked_us)
     shaping_init(&s, http_app(c));
     if (shape_parse(&execute_shape, r->body, r->body_n, &body, &s) < 0)
         api_reply_issues(c, &s, TOO_LARGE);
-    else if (digest_take(&asked, r->body, r->body_n) < 0)
+    else if (digest_take(&asked, &body, r->body, r->body_n) < 0)
         reply_status(c, 503);
     else
         submit(c, &body, &asked);
