@@ -24,17 +24,12 @@ enum {
     FRAME_COUNT = 4,
 };
 
-/* Text is UTF-8 and all else is as in C: naming one category instead of LANG spares every program
- * that asks for its locale a dozen files, and SHELL spares bash a look into /etc/passwd. A request
- * that has a LANG of its own means all categories. */
 static const struct {
     const char *name, *value, *unless;
 } fixed_vars[] = {
-    {"PATH",     "/usr/local/bin:/usr/bin:/bin", NULL  },
-    {"HOME",     "/workspace",                   NULL  },
-    {"TMPDIR",   "/tmp",                         NULL  },
-    {"LC_CTYPE", "C.UTF-8",                      "LANG"},
-    {"SHELL",    "/bin/bash",                    NULL  },
+#define VARIABLE(name, value, unless) {name, value, unless},
+#include "core/variables.def"
+#undef VARIABLE
 };
 
 static int no_memory(struct err *e)

@@ -41,10 +41,9 @@ static const struct row perl = {
 
 /* The job's own comes later; these are what interpreters look at when they start. */
 static char *const environment[] = {
-    (char *)"PATH=/usr/local/bin:/usr/bin:/bin",
-    (char *)"HOME=/workspace",
-    (char *)"TMPDIR=/tmp",
-    (char *)"LANG=C.UTF-8",
+#define VARIABLE(name, value, unless) (char *)name "=" value,
+#include "core/variables.def"
+#undef VARIABLE
     NULL,
 };
 

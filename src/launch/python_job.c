@@ -218,37 +218,83 @@ static bool has(PyObject *value, const char *text)
     return value && PyBytes_CheckExact(value) && strcmp(PyBytes_AS_STRING(value), text) == 0;
 }
 
-/* "NAME=value". Leaves alone what is right already. */
+/* Leaves alone what is right already: that would be a copy of a page. */
+static int set(PyObject *known, PyObject *name, PyObject *now, const char *text)
+{
+    PyObject *value = has(now, text) ? NULL : PyBytes_FromString(text);
+    int r = value ? PyDict_SetItem(known, name, value) : PyErr_Occurred() ? -1 : 0;
+
+    Py_XDECREF(value);
+    return r;
+}
+
+/* "NAME=value" */
 static int learn(PyObject *known, const char *pair)
 {
     const char *equals = strchr(pair, '=');
-    PyObject *name, *value = NULL;
-    int r = 0;
+    PyObject *name;
+    int r;
 
     if (!equals)
         return 0;
     name = PyBytes_FromStringAndSize(pair, equals - pair);
-    if (name && !has(PyDict_GetItemWithError(known, name), equals + 1)) {
-        value = PyBytes_FromString(equals + 1);
-        r = value ? PyDict_SetItem(known, name, value) : -1;
-    }
+    r = name ? set(known, name, PyDict_GetItemWithError(known, name), equals + 1) : -1;
     Py_XDECREF(name);
-    Py_XDECREF(value);
-    return name ? r : -1;
+    return r;
+}
+
+static bool is_of(const char *pair, PyObject *name)
+{
+    size_t n = (size_t)PyBytes_GET_SIZE(name);
+
+    return strncmp(pair, PyBytes_AS_STRING(name), n) == 0 && pair[n] == '=';
+}
+
+/* The usual names in the usual order: walking along them counts no references, as looking them up
+ * would. 1: that was all; 0: there is more to it. */
+static int follow(PyObject *known, char **envp)
+{
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+
+    for (; PyDict_Next(known, &at, &name, &value); envp++) {
+        if (!*envp || !is_of(*envp, name))
+            return 0;
+        if (set(known, name, value, *envp + PyBytes_GET_SIZE(name) + 1) < 0)
+            return -1;
+    }
+    return !*envp;
+}
+
+static bool is_named(char **envp, PyObject *name)
+{
+    for (; *envp; envp++)
+        if (is_of(*envp, name))
+            return true;
+    return false;
+}
+
+static int forget_others(PyObject *known, char **envp)
+{
+    PyObject *names = PyDict_Keys(known);
+    int r = names ? 0 : -1;
+
+    for (Py_ssize_t i = 0; r == 0 && i < PyList_GET_SIZE(names); i++)
+        if (!is_named(envp, PyList_GET_ITEM(names, i)))
+            r = PyDict_DelItem(known, PyList_GET_ITEM(names, i));
+    Py_XDECREF(names);
+    return r;
 }
 
 int python_environment(PyObject *known, char **envp)
 {
+    int r = follow(known, envp);
     Py_ssize_t n = 0;
-    int r = 0;
 
     environ = envp;
+    if (r != 0)
+        return r < 0 ? -1 : 0;
     for (; envp[n] && r == 0; n++)
         r = learn(known, envp[n]);
-    if (r < 0 || PyDict_GET_SIZE(known) == n)
-        return r;
-    PyDict_Clear(known); /* something was there that is not wanted */
-    for (n = 0; envp[n] && r == 0; n++)
-        r = learn(known, envp[n]);
-    return r;
+    return r < 0 || PyDict_GET_SIZE(known) == n ? r : forget_others(known, envp);
 }

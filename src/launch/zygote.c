@@ -42,15 +42,12 @@ _Static_assert(ARRAY_LEN(programs) == TEMPLATE_COUNT, "every template has a row"
 
 /* Numerical libraries would start threads at import, and a fork keeps only one. */
 static char *const environment[] = {
-    (char *)"PATH=/usr/local/bin:/usr/bin:/bin",
-    (char *)"HOME=/workspace",
-    (char *)"TMPDIR=/tmp",
-    (char *)"LANG=C.UTF-8",
-    (char *)"OPENBLAS_NUM_THREADS=1",
-    (char *)"OMP_NUM_THREADS=1",
+#define VARIABLE(name, value, unless) (char *)name "=" value,
+#include "core/variables.def"
+#undef VARIABLE
+    (char *)"OPENBLAS_NUM_THREADS=1", (char *)"OMP_NUM_THREADS=1",
     (char *)"LD_BIND_NOW=1", /* a symbol bound later would be bound again by every child */
-    (char *)"MKL_NUM_THREADS=1",
-    NULL,
+    (char *)"MKL_NUM_THREADS=1",      NULL,
 };
 
 static int open_beside(const char *directory, const char *name)

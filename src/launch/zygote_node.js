@@ -89,7 +89,7 @@ function rehearse(program) {
     const from = feed(frame('C', program) + frame('V', '{"a":[1,2.5,"x",null],"b":{"c":"d"}}')
         + frame('X', '{"execution_id":"x","remaining_ms":1,"result_max":4096}') + frame('G', ''));
     const to = fs.openSync('/dev/null', 'w');
-    run(from, ['PATH=/usr/local/bin:/usr/bin:/bin', 'HOME=/workspace', 'LANG=C.UTF-8'], to);
+    run(from, Object.entries(process.env).map((pair) => pair.join('=')), to);
     return () => {
         fs.closeSync(from);
         fs.closeSync(to);

@@ -32,12 +32,10 @@ static const char start[] = "{"
                             "}";
 _Static_assert(ZYGOTE_FD_COMPANION == 5, "as in the text");
 
-/* What every JavaScript program has in its environment (lang_job.c). */
 static char *const environment[] = {
-    (char *)"PATH=/usr/local/bin:/usr/bin:/bin",
-    (char *)"HOME=/workspace",
-    (char *)"TMPDIR=/tmp",
-    (char *)"LANG=C.UTF-8",
+#define VARIABLE(name, value, unless) (char *)name "=" value,
+#include "core/variables.def"
+#undef VARIABLE
     (char *)"LD_PRELOAD=/proc/self/fd/5", /* zygote_node_mmap.c; gone before anything else starts */
     NULL,
 };

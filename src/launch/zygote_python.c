@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -28,6 +29,8 @@
 #include "launch/runner.h"
 #include "launch/text.h"
 #include "launch/zygote.h"
+
+enum { JOB_ROOM = 24 << 10 }; /* that malloc gives to a job and a small program */
 
 extern const char wrap_python[];
 extern const char wrap_call_python[];
@@ -238,12 +241,25 @@ static long run_program(struct warmed *w, const struct job *j)
     return code ? PyLong_AsLong(code) : 1;
 }
 
+/* What reading a job and leaving touch in the library of C. */
+static void rehearse_c(void)
+{
+    char *p = malloc(JOB_ROOM);
+
+    if (p)
+        explicit_bzero(p, JOB_ROOM); /* what nobody reads the compiler would not write */
+    free(p);
+    (void)fflush(NULL);
+    (void)!strtoul("0", NULL, 16);
+}
+
 /* What it touches is then private before the job comes. */
 static void rehearse(struct warmed *w)
 {
     cleanup_close int void_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     PyObject *done = NULL;
 
+    rehearse_c();
     if (void_fd >= 0 && python_channel_open(&w->channel, void_fd) == 0)
         done = PyObject_CallNoArgs(w->rehearse);
     if (!done)

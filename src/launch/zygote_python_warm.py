@@ -17,6 +17,8 @@ operator os pathlib pickle pprint queue random re secrets select shlex signal so
 subprocess sys textwrap threading time traceback types typing urllib.parse warnings weakref
 """.split()
 
+MODULES_MAX = 1000
+
 gc.disable()  # nothing of what comes is garbage, and looking at all of it again and again takes long
 import _sandbox
 
@@ -31,6 +33,17 @@ FRAMES = {
 }
 seed, generator, thread = _random.Random.seed, random._inst, threading.main_thread()
 environ = os.environ._data  # a dictionary of bytes
+variables = [(bytes(bytearray(name)), bytes(bytearray(value))) for name, value in environ.items()]
+environ.clear()
+environ.update(variables)  # compared with by every run, which counts references: new ones lie together
+environ[b"EVENT_JSON"] = b"{}"  # nearly every run has one
+# The table of modules is written to by every run. Made large enough now, it lies with the rest of what is
+# (heap.c): otherwise it would be made anew behind everything that is imported, and a huge page be taken
+# apart for it alone.
+for name in (many := list(map(str, range(MODULES_MAX)))):
+    sys.modules[name] = None
+for name in many:
+    del sys.modules[name]
 main = sys.modules["__main__"]
 before = set(sys.modules)  # one object, early: every run counts its references
 
