@@ -53,7 +53,9 @@ must_check int fd_inherit(int fd);          /* clears close-on-exec: for a child
 must_check int fd_move(int fd, int number); /* a copy there, close-on-exec; not fd itself */
 must_check int fd_nonblock(int fd, bool on);
 must_check int fd_close_from(int first); /* that one and all above it */
-void fd_close_all(int *fds, size_t n);   /* closes what is >= 0, leaves -1 */
+must_check int fd_close_range(int first, int last);
+must_check int fd_cloexec_from(int first);
+void fd_close_all(int *fds, size_t n); /* closes what is >= 0, leaves -1 */
 
 /* For blocking descriptors (a non-blocking one may answer -EAGAIN half-way). EINTR is retried. */
 must_check int fd_write_all(int fd, const void *p, size_t n);

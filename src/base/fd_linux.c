@@ -2,6 +2,7 @@
 /* Of fd.h, what Linux does better than others. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -29,7 +30,19 @@ int fd_move(int fd, int number)
 /* musl, which sandbox-init is linked with, has no function for it. */
 int fd_close_from(int first)
 {
-    return syscall(SYS_close_range, (unsigned)first, ~0u, 0) < 0 ? -errno : 0;
+    return fd_close_range(first, INT_MAX);
+}
+
+int fd_close_range(int first, int last)
+{
+    return syscall(SYS_close_range, (unsigned)first, (unsigned)last, 0) < 0 ? -errno : 0;
+}
+
+int fd_cloexec_from(int first)
+{
+    static const unsigned cloexec = 4; /* CLOSE_RANGE_CLOEXEC */
+
+    return syscall(SYS_close_range, (unsigned)first, ~0u, cloexec) < 0 ? -errno : 0;
 }
 
 int fd_rename_new(int dir, const char *from, const char *to)

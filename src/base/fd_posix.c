@@ -37,12 +37,29 @@ int fd_move(int fd, int number)
     return dup2(fd, number) < 0 || fcntl(number, F_SETFD, FD_CLOEXEC) < 0 ? -errno : 0;
 }
 
-int fd_close_from(int first)
+static int files_max(void)
 {
     long most = sysconf(_SC_OPEN_MAX);
 
-    for (int fd = first; fd < (most > 0 && most < FILES_MAX ? (int)most : FILES_MAX); fd++)
+    return most > 0 && most < FILES_MAX ? (int)most : FILES_MAX;
+}
+
+int fd_close_from(int first)
+{
+    return fd_close_range(first, files_max());
+}
+
+int fd_close_range(int first, int last)
+{
+    for (int fd = first; fd <= last; fd++)
         (void)close(fd);
+    return 0;
+}
+
+int fd_cloexec_from(int first)
+{
+    for (int fd = first; fd < files_max(); fd++)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
     return 0;
 }
 

@@ -184,6 +184,8 @@ static struct box *ready_one(const struct pool *p)
 {
     struct box *oldest, *b;
 
+    if (p->ready == 0)
+        return NULL;
     TAILQ_FOREACH(oldest, &p->waiting, pool)
     if (oldest->ready)
         break;

@@ -66,7 +66,7 @@ static int mount_dirs(const struct confine *c, const struct root_private *p)
 static void close_lent(const struct confine *c)
 {
     if (c->lazy)
-        (void)close_range(INIT_FD_LIST, INIT_FD_LAST - 1, 0);
+        (void)!fd_close_range(INIT_FD_LIST, INIT_FD_LAST - 1);
 }
 
 int confine_mounts(const struct confine *c)

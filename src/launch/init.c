@@ -187,11 +187,13 @@ static void ended(struct state *s, int status)
 
 /* Numbers are given out one after the other in our namespace, to threads even: has any been given
  * to somebody else than the threads of the first process? */
-static bool alone_with_first(const struct state *s, int threads)
+static bool alone_with_first(struct state *s, int threads)
 {
     char text[128] = "";
     const char *last;
 
+    if (s->numbers < 0)
+        s->numbers = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
     if (s->numbers < 0 || pread(s->numbers, text, sizeof text - 1, 0) <= 0)
         return false;
     last = strrchr(text, ' ');
@@ -200,7 +202,7 @@ static bool alone_with_first(const struct state *s, int threads)
 
 /* kill(-1) looks at every process of the host, which may be many, and the answer waits for it. A
  * fork that the signal does not stop has its number by then. */
-static void kill_alone(const struct state *s, int threads)
+static void kill_alone(struct state *s, int threads)
 {
     (void)kill(s->first, SIGKILL);
     if (!alone_with_first(s, threads))
@@ -345,7 +347,8 @@ static void relay_hand_out(const struct state *s)
 
 void init_run(const struct init *conf)
 {
-    struct state s = {.conf = conf, .ctl = conf->ctl, .signals = -1, .workspace = -1};
+    struct state s = {
+        .conf = conf, .ctl = conf->ctl, .signals = -1, .workspace = -1, .numbers = -1};
     struct init_msg ready = {.verb = INIT_READY};
     int first[INIT_FDS_SPAWN];
 
@@ -361,7 +364,6 @@ void init_run(const struct init *conf)
     }
     s.workspace =
         conf->tree >= 0 ? conf->tree : open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    s.numbers = conf->accounted ? open("/proc/loadavg", O_RDONLY | O_CLOEXEC) : -1;
     if (conf->lazy) {
         scan_note(s.workspace, &s.dirs);
         s.born = scan_birth_now();

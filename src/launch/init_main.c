@@ -18,7 +18,7 @@
 #include "launch/steps.h"
 
 static const struct confine_step steps[] = {
-    {"resource limits",   step_limits           },
+    {"resource limits",   step_limits           }, /* a keeper's child has them */
     {"undumpable init",   step_undumpable       },
     {"no new privileges", step_no_new_privileges},
 };
@@ -36,6 +36,7 @@ int main(void)
     static const int none[LAUNCH_FDS_PREPARE] = {INIT_FD_CTL};
     const struct init_host host = {.run = runner_exec};
     struct init_order o;
+    bool born; /* in a keeper's memory (birth.h) */
     struct confine c = {.msg = &o.msg,
                         .fds = none,
                         .workspace = -1,
@@ -47,12 +48,11 @@ int main(void)
         (void)fprintf(stderr, "sandbox-init is started by sandbox-launcher\n");
         return EXIT_FAILURE;
     }
-    (void)!fd_close_from(INIT_FD_ORDER);
-    for (int fd = INIT_FD_CTL; fd < INIT_FD_LAST; fd++)
-        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-    if (close_words() < 0)
+    born = o.first > 0;
+    if (fd_close_from(INIT_FD_ORDER) < 0 || fd_cloexec_from(INIT_FD_CTL) < 0 ||
+        (!born && close_words() < 0))
         return EXIT_FAILURE;
-    steps_run(steps, ARRAY_LEN(steps), ARRAY_LEN(steps), &c);
+    steps_run(steps + born, ARRAY_LEN(steps) - born, ARRAY_LEN(steps), &c);
     init_run(&(struct init){
         .host = &host,
         .ctl = INIT_FD_CTL,

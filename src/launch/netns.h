@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 
-enum { NETNS_FILES = 5 };
+enum { NETNS_FILES = 4 };
 
 struct netns {
     int files[NETNS_FILES]; /* owned: what the kernel tells about it, or -1 */

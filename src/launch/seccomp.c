@@ -186,9 +186,9 @@ static int build(enum stage stage, struct sock_fprog *ret)
         r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
     if (r == 0)
         r = add_denied(ctx, stage);
-    if (r == 0 && stage == STAGE_LAST)
+    if (r == 0 && stage == STAGE_BASE)
         r = add_families(ctx);
-    if (r == 0 && stage == STAGE_LAST)
+    if (r == 0 && stage == STAGE_BASE)
         r = add_protocols(ctx);
     return r ? r : export(ctx, ret);
 }

@@ -52,10 +52,10 @@ int step_descriptors(const struct confine *c)
     for (int i = 0; i < LAUNCH_FDS_PREPARE; i++)
         if (moved[i] < 0 || fd_move(moved[i], INIT_FD_CTL + i) < 0)
             return -errno;
+    if (fd_close_range(INIT_FD_END, DUP_BASE - 1) < 0)
+        return -errno;
     for (int i = 0; i < (int)ARRAY_LEN(trees); i++)
-        if (trees[i] < 0)
-            (void)close(INIT_FD_END + i);
-        else if (mounts[i] < 0 || fd_move(mounts[i], INIT_FD_END + i) < 0)
+        if (trees[i] >= 0 && (mounts[i] < 0 || fd_move(mounts[i], INIT_FD_END + i) < 0))
             return -errno;
     return fd_close_from(INIT_FD_LAST);
 }
