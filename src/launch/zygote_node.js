@@ -34,7 +34,7 @@ const MODULES = ['async_hooks', 'buffer', 'child_process', 'console', 'crypto', 
     'worker_threads', 'zlib'];
 
 delete process.env.LD_PRELOAD;
-const { entropy, feed, job, leave, pid, revive, serve, wrapper: text } = module.exports;
+const { entropy, feed, job, leave, pid, revive, serve, waiting, wrapper: text } = module.exports;
 
 let rehearsing = true;
 
@@ -174,13 +174,20 @@ function work() {
 function wake(why) {
     Object.defineProperty(process, 'pid', { ...Object.getOwnPropertyDescriptor(process, 'pid'), value: pid() });
     withSeed(random);
-    const end = rehearse(PROGRAMS[0]);
-    setImmediate(() => {
-        end();
+    const begin = () => {
         revive();
         rehearsing = false;
         if (why === TO_TRY) tryOut();
         else work();
+    };
+    if (why !== TO_TRY && waiting()) { // it would only delay the job
+        begin();
+        return;
+    }
+    const end = rehearse(PROGRAMS[0]);
+    setImmediate(() => {
+        end();
+        begin();
     });
 }
 
