@@ -196,7 +196,7 @@ static void stay(struct keeper *k)
         return;
     for (int cpu = 0; cpu < n && cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &k->cpus.set) &&
-            nth++ == (int)(k->slot % (unsigned)CPU_COUNT(&k->cpus.set)))
+            nth++ == (int)keeper_cpu(k->slot, (size_t)CPU_COUNT(&k->cpus.set)))
             CPU_SET(cpu, &one);
     (void)sched_setaffinity(0, sizeof one, &one);
 }

@@ -77,6 +77,12 @@ struct keeper {
 
 enum { UIDS_PER_SLOT = 64 };
 
+/* The processor that a slot's keeper stays on: which of those we may use. */
+static inline unsigned keeper_cpu(unsigned slot, size_t cpus_n)
+{
+    return slot % (unsigned)cpus_n;
+}
+
 /* Never returns: exits when the launcher closes the socket. Failures before the first sandbox are
  * sent as LAUNCH_FAILED. */
 __attribute__((noreturn)) void keeper_run(struct keeper *k);

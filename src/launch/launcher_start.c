@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How the launcher comes to be what launcher.c is. */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,12 +95,12 @@ static int prepare(struct launcher *l, struct err *e)
     return 0;
 }
 
-/* More at a time would only take the caches from each other: a third more work for each. */
-static size_t births_max(void)
+static size_t cpus_count(void)
 {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) < 0 ? 0 : CPU_COUNT(&set);
 
-    return cpus > BIRTHS_MIN ? (size_t)cpus : BIRTHS_MIN;
+    return n > 0 ? (size_t)n : 1;
 }
 
 /* Pid 1 of the launcher's pid namespace. */
@@ -111,7 +112,9 @@ void launcher_main(struct launcher *l)
     (void)prctl(PR_SET_NAME, "sandbox-launch");
     (void)signal(SIGPIPE, SIG_IGN);
     l->slots.exec_host = (struct init_host){.run = runner_exec};
-    l->slots.births_max = births_max();
+    l->slots.cpus_n = cpus_count();
+    /* More at a time would only take the caches from each other: a third more work for each. */
+    l->slots.births_max = l->slots.cpus_n > BIRTHS_MIN ? l->slots.cpus_n : BIRTHS_MIN;
     if (prepare(l, &hello.err) == 0) {
         hello.traits = traits(l);
         for (unsigned t = 0; t < (l->slots.kind == &keeper_native ? TEMPLATE_COUNT : 1); t++)

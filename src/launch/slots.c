@@ -31,13 +31,18 @@ size_t slots_idle(const struct slots *all, enum plan_template t)
     return n;
 }
 
+/* A sandbox is being made there. */
+static bool is_birth(const struct slot *s)
+{
+    return s->open && s->busy && s->pidfd < 0;
+}
+
 size_t slots_births(const struct slots *all, enum plan_template t)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < all->n; i++)
-        n += all->slot[i].open && all->slot[i].busy && all->slot[i].template == t &&
-             all->slot[i].pidfd < 0;
+        n += is_birth(&all->slot[i]) && all->slot[i].template == t;
     return n;
 }
 
@@ -199,10 +204,21 @@ struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e)
     return s;
 }
 
+/* Keepers stay on one processor (keeper_cpu()): the one on which the least is being made. */
 struct slot *slot_find_idle(struct slots *all, enum plan_template t)
 {
+    unsigned births[CPU_SETSIZE] = {0};
+    struct slot *best = NULL;
+
     for (size_t i = 0; i < all->n; i++)
-        if (all->slot[i].open && !all->slot[i].busy && all->slot[i].template == t)
-            return &all->slot[i];
-    return NULL;
+        births[keeper_cpu(all->slot[i].index, all->cpus_n)] += is_birth(&all->slot[i]);
+    for (size_t i = 0; i < all->n; i++) {
+        struct slot *s = &all->slot[i];
+
+        if (s->open && !s->busy && s->template == t &&
+            (!best || births[keeper_cpu(s->index, all->cpus_n)] <
+                          births[keeper_cpu(best->index, all->cpus_n)]))
+            best = s;
+    }
+    return best;
 }

@@ -54,6 +54,7 @@ struct slots {
     unsigned next_index;
     struct slot slot[SLOTS_MAX];
     size_t n;                   /* highest used + 1 */
+    size_t cpus_n;              /* that keepers are spread over */
     size_t births_max;          /* slots_births() of each template at most */
     unsigned graves[SLOTS_MAX]; /* closed slots whose groups are still there */
     size_t graves_n;
