@@ -325,13 +325,10 @@ static napi_value make_list(napi_env env, char *const *texts)
     return list;
 }
 
-/* Is there a job already? Then whatever could be done before it would only delay it. */
 static napi_value waiting(napi_env env, napi_callback_info info)
 {
-    struct pollfd p = {.fd = RUNNER_FD, .events = POLLIN};
-
     (void)info;
-    return make_number(env, poll(&p, 1, 0) > 0);
+    return make_number(env, runner_has_job());
 }
 
 /* Waits for the job: { argv, cwd, env: ['NAME=value'] }. The frames are still to be read. */

@@ -14,7 +14,6 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,13 +176,6 @@ static void wake(const struct warmed *w)
     Py_XDECREF(number);
 }
 
-static bool job_is_waiting(void)
-{
-    struct pollfd p = {.fd = RUNNER_FD, .events = POLLIN};
-
-    return poll(&p, 1, 0) > 0;
-}
-
 static const char *variable(char **envp, const char *name)
 {
     size_t n = strlen(name);
@@ -283,7 +275,7 @@ __attribute__((noreturn)) static void run_job(void *user)
     if (w->science)                 /* who knows what they left to be done after a fork */
         PyOS_AfterFork_Child();
     wake(w);
-    if (!job_is_waiting()) /* else it would only delay it */
+    if (!runner_has_job())
         rehearse(w);
     r = runner_read(NULL, &j, &what);
     if (r == -ENODATA)
