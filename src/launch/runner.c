@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/os.h"
 #include "launch/fence.h"
 #include "launch/room.h"
 
@@ -32,7 +33,7 @@ void runner_rehearse(void)
         char *p = malloc(n);
 
         if (p)
-            explicit_bzero(p, n); /* what nobody reads the compiler would leave out */
+            os_wipe(p, n); /* what nobody reads the compiler would leave out */
         free(p);
     }
 }

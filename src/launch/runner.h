@@ -23,8 +23,8 @@ struct job {
 
 /* Is there one to read? Then whatever could be done before would only delay it. */
 bool runner_has_job(void);
-/* Before a job is there: touches what malloc gives to a small one. After a fork the first touch of a
- * page is its copy. */
+/* Before a job is there: touches what malloc gives to a small one. After a fork the first touch of
+ * a page is its copy. */
 void runner_rehearse(void);
 /* room: of a plain sandbox, whose files are elsewhere than the job says (room.h); else NULL. */
 /* Reads a job, applies limits, directory and files. 0, or -errno with *ret_what saying at which

@@ -169,8 +169,8 @@ static void finish(struct stage *s)
     assert(s->done <= 1);
     assert(s->result.out.n <= OUTPUT_MAX && s->result.result.n <= RESULT_MAX);
     run_free(s->run);
-    assert(s->jail.released == s->jail.taken);
     run_engine_close(s->engine);
+    assert(s->jail.released == s->jail.taken);
     run_result_done(&s->result);
     fake_jail_done(&s->jail);
     event_base_free(s->base);
