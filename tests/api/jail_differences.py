@@ -53,6 +53,7 @@ NATIVE = [
     ("test_prestart.py", AHEAD),
     ("test_cleanliness.py", ZYGOTE),
     ("test_a_program_that_says_it_is_done_is_taken_at_its_word", ZYGOTE),
+    ("test_a_program_that_says_it_has_left_is_gone", ZYGOTE),
     ("test_faults.py::test_a_dead_zygote_is_replaced", ZYGOTE),
     ("test_faults.py::test_a_failing_call_is_told_and_leaves_nothing[python]", ZYGOTE),
     ("test_templates.py::test_data_science_", ZYGOTE),

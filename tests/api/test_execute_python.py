@@ -396,6 +396,57 @@ def handler(event):
     assert result["stdout"] == "before\n" and result["artifacts"] == ["left"]
 
 
+def test_a_program_that_says_it_has_left_is_gone(daemon):
+    harness.need(harness.FULL, "without control groups its exit is waited for, which tells what it used")
+    mark = harness.marker()
+    result = daemon.execute(f"""
+import os, subprocess, time
+def handler(event):
+    print("before", flush=True)
+    with open("left", "w") as f:  # its own word is not to be trusted in this, and is lost
+        f.write("x")
+    subprocess.Popen(["/bin/bash", "-c", "{harness.spawn_marked(mark)}"])
+    os.write(3, b"Q00000001\\x07")
+    while True:
+        time.sleep(1)
+""", timeout=60)
+    assert result["exit_code"] == 7 and result["status"] == "failed", result
+    assert result["stdout"] == "before\n" and result["artifacts"] == []
+    harness.wait_until(lambda: not harness.processes_with(mark), "everything ends with the sandbox")
+    assert daemon.returned("def handler(event):\n    return 1") == 1
+
+
+@pytest.mark.parametrize("words, end", [
+    ("Q00000000", ("success", "the end")), ("Q00000002ab", ("success", "the end")),  # means nothing
+    ("q00000001a", ("failed", None)), ("Q0000001Ga", ("failed", None)),  # is no frame
+])
+def test_who_says_it_wrong_has_not_left(daemon, words, end):
+    result = daemon.execute(f"""
+import os
+def handler(event):
+    os.write(3, b"{words}")
+    return "the end"
+""")
+    assert (result["status"], result["return_value"]) == end, result
+
+
+def test_who_keeps_files_cannot_say_that_it_has_left(make_daemon):
+    """Changes of its files are asked of pid 1."""
+    daemon = make_daemon()
+    answer = daemon.request("POST", "/v1/functions/call", json={
+        "language": "python", "functionName": "f", "args": [], "options": {"files": {"a.txt": "1"}}, "code": """
+import os
+def f():
+    with open("b.txt", "w") as file:
+        file.write("2")
+    os.write(3, b"Q00000001\\x07")
+    return 5
+"""})
+    assert answer.status == 200, answer
+    body = answer.json()
+    assert body["result"] == 5 and "b.txt" in json.dumps(body["files"]), body
+
+
 def test_only_the_first_process_may_say_that_it_is_done(daemon):
     result = daemon.execute(SAY_DONE + """
 def handler(event):
