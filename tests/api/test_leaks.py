@@ -56,7 +56,7 @@ def mixed_runs(connection, count):
 
 def test_an_idle_daemon_keeps_no_dead(make_daemon):
     """A keeper's socket closes before it is dead. Nothing happens afterwards that would make anybody look again."""
-    daemon = make_daemon(POOL_MEMORY=0, POOL_PYTHON=0, POOL_NODE=0, NODE_ZYGOTE="false", LOG_LEVEL="info")
+    daemon = make_daemon(POOL_EXEC=0, POOL_PYTHON=0, POOL_NODE=0, NODE_ZYGOTE="false", LOG_LEVEL="info")
     assert daemon.printed("echo one") == "one\n"
     for _ in range(10):
         for pid in faults.keepers(daemon):
