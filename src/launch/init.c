@@ -33,7 +33,6 @@ struct state {
     const struct init *conf;
     int ctl, signals;
     int workspace;      /* directory */
-    int numbers;        /* /proc/loadavg, whose last word is the newest number given out */
     struct watch watch; /* of memory */
     int64_t oom;        /* times it had to kill */
     bool ended;         /* EXITED was sent */
@@ -185,24 +184,15 @@ static void ended(struct state *s, int status)
     tell(s, &m);
 }
 
-/* Numbers are given out one after the other in our namespace, to threads even: has any been given
- * to somebody else than the threads of the first process? */
-static bool alone_with_first(struct state *s, int threads)
+/* Has no number been given to anybody but the threads of the first process? */
+static bool alone_with_first(const struct state *s, int threads)
 {
-    char text[128] = "";
-    const char *last;
-
-    if (s->numbers < 0)
-        s->numbers = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-    if (s->numbers < 0 || pread(s->numbers, text, sizeof text - 1, 0) <= 0)
-        return false;
-    last = strrchr(text, ' ');
-    return last && strtol(last, NULL, 10) == s->first + threads - 1;
+    return process_newest() == s->first + threads - 1;
 }
 
 /* kill(-1) looks at every process of the host, which may be many, and the answer waits for it. A
  * fork that the signal does not stop has its number by then. */
-static void kill_alone(struct state *s, int threads)
+static void kill_alone(const struct state *s, int threads)
 {
     (void)kill(s->first, SIGKILL);
     if (!alone_with_first(s, threads))
@@ -347,8 +337,7 @@ static void relay_hand_out(const struct state *s)
 
 void init_run(const struct init *conf)
 {
-    struct state s = {
-        .conf = conf, .ctl = conf->ctl, .signals = -1, .workspace = -1, .numbers = -1};
+    struct state s = {.conf = conf, .ctl = conf->ctl, .signals = -1, .workspace = -1};
     struct init_msg ready = {.verb = INIT_READY};
     int first[INIT_FDS_SPAWN];
 

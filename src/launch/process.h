@@ -36,6 +36,9 @@ must_check int process_user(uid_t uid, gid_t gid);
 must_check int process_limits(void);
 /* Bytes, from what getrusage() says. */
 int64_t process_maxrss(long told);
+/* The number that was given out last in our namespace, where they are given out one after the
+ * other, to threads even; -1: not known. */
+long process_newest(void);
 
 /* ---- children ---- */
 

@@ -73,6 +73,11 @@ int64_t process_maxrss(long told)
 #endif
 }
 
+long process_newest(void)
+{
+    return -1;
+}
+
 /* ---- children ---- */
 
 static void on_child(int number)

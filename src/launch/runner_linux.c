@@ -3,14 +3,13 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "launch/entries.h"
+#include "launch/process.h"
 #include "launch/runner.h"
 
 /* The kernel tells their number as links of the directory that lists them. */
@@ -21,23 +20,9 @@ static int threads_count(void)
     return stat("/proc/self/task", &st) == 0 && st.st_nlink > 2 ? (int)st.st_nlink - 2 : 1;
 }
 
-/* Numbers are given out one after the other in our namespace, to threads even; the newest is the
- * last word of this file. -1: unknown. */
-static long newest_number(void)
-{
-    cleanup_close int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-    char text[128] = "";
-    const char *last;
-
-    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
-        return -1;
-    last = strrchr(text, ' ');
-    return last ? strtol(last, NULL, 10) : -1;
-}
-
 static bool was_alone(void)
 {
-    long newest = newest_number(), own = getpid();
+    long newest = process_newest(), own = getpid();
 
     return newest == own || newest == own + threads_count() - 1;
 }
@@ -73,8 +58,8 @@ void runner_leave(uint32_t flags, int status)
     if (getppid() == 1 && getrusage(RUSAGE_SELF, &u) == 0 && !u.ru_inblock && !u.ru_oublock) {
         if (!(flags & JOB_LEAVES && was_alone() && kept_nothing() && tell_daemon(status)))
             tell_init(status);
-        (void)
-            sched_yield(); /* whoever was told goes first: what is left takes as long as the run */
+        /* Whoever was told goes first: what is left takes as long as the run. */
+        (void)sched_yield();
     }
     _exit(status);
 }

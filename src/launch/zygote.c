@@ -41,14 +41,18 @@ static const struct {
 _Static_assert(ARRAY_LEN(programs) == TEMPLATE_COUNT, "every template has a row");
 
 /* Numerical libraries would start threads at import, and a fork keeps only one. */
+/* clang-format off */
 static char *const environment[] = {
 #define VARIABLE(name, value, unless) (char *)name "=" value,
 #include "core/variables.def"
 #undef VARIABLE
-    (char *)"OPENBLAS_NUM_THREADS=1", (char *)"OMP_NUM_THREADS=1",
+    (char *)"OPENBLAS_NUM_THREADS=1",
+    (char *)"OMP_NUM_THREADS=1",
     (char *)"LD_BIND_NOW=1", /* a symbol bound later would be bound again by every child */
-    (char *)"MKL_NUM_THREADS=1",      NULL,
+    (char *)"MKL_NUM_THREADS=1",
+    NULL,
 };
+/* clang-format on */
 
 static int open_beside(const char *directory, const char *name)
 {

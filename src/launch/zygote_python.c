@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/os.h"
 #include "launch/heap.h"
 #include "launch/keeper.h"
 #include "launch/python_job.h"
@@ -239,7 +240,7 @@ static void rehearse_c(void)
     char *p = malloc(JOB_ROOM);
 
     if (p)
-        explicit_bzero(p, JOB_ROOM); /* what nobody reads the compiler would not write */
+        os_wipe(p, JOB_ROOM); /* what nobody reads the compiler would leave out */
     free(p);
     (void)fflush(NULL);
     (void)!strtoul("0", NULL, 16);

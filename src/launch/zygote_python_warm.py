@@ -33,9 +33,6 @@ FRAMES = {
 }
 seed, generator, thread = _random.Random.seed, random._inst, threading.main_thread()
 environ = os.environ._data  # a dictionary of bytes
-variables = [(bytes(bytearray(name)), bytes(bytearray(value))) for name, value in environ.items()]
-environ.clear()
-environ.update(variables)  # compared with by every run, which counts references: new ones lie together
 environ[b"EVENT_JSON"] = b"{}"  # nearly every run has one
 # The table of modules is written to by every run. Made large enough now, it lies with the rest of what is
 # (heap.c): otherwise it would be made anew behind everything that is imported, and a huge page be taken
