@@ -57,6 +57,8 @@ struct app {
     struct report *report;    /* owned; NULL: nobody listens */
     struct http_server *http; /* owned by main; for its counters only */
     struct event *expiry;     /* owned: forgets old executions */
+    struct event *concluding; /* owned: of those that everybody was told of */
+    struct execution_list told;
     struct admission admission;
     struct registry registry;
     struct calls calls;

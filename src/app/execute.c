@@ -89,6 +89,31 @@ static void idle_check(struct app *a)
 }
 
 /* The last thing that happens to an execution under way. */
+static void conclude(struct execution *x)
+{
+    struct app *a = x->app;
+
+    log_done(x);
+    run_result_done(&x->result);
+    expiry_arm(a);
+    registry_finish(&a->registry, x, clock_us());
+    idle_check(a);
+}
+
+static void on_told(evutil_socket_t fd, short what, void *user)
+{
+    struct app *a = user;
+    struct execution *x;
+
+    (void)fd, (void)what;
+    while ((x = TAILQ_FIRST(&a->told))) {
+        TAILQ_REMOVE(&a->told, x, told);
+        conclude(x);
+    }
+}
+
+/* Answers leave before the next thing that the loop was given to do. What nobody waits for is that
+ * next thing. */
 static void deliver(struct execution *x)
 {
     struct app *a = x->app;
@@ -97,15 +122,12 @@ static void deliver(struct execution *x)
     x->state = EXECUTION_DONE;
     metrics_count(&a->metrics, x->lang, x->verdict.status, &x->result);
     a->metrics.artifacts += x->artifacts.n;
-    log_done(x);
     while ((w = LIST_FIRST(&x->waiters))) {
         LIST_REMOVE(w, link);
         w->done(w->user, x);
     }
-    run_result_done(&x->result);
-    expiry_arm(a);
-    registry_finish(&a->registry, x, clock_us());
-    idle_check(a);
+    TAILQ_INSERT_TAIL(&a->told, x, told);
+    event_active(a->concluding, EV_TIMEOUT, 0);
 }
 
 static void on_safe(void *user)
@@ -512,8 +534,10 @@ int app_init(struct app *a, struct err *e)
     a->registry.count_max = c->retain_count;
     a->registry.bytes_max = c->retain_bytes;
     a->registry.age_max_us = c->retain_s * US_PER_S;
+    TAILQ_INIT(&a->told);
     a->expiry = evtimer_new(a->base, on_expiry, a);
-    return a->expiry ? 0 : err_set(e, ERR_HOST, "no memory for an event");
+    a->concluding = evtimer_new(a->base, on_told, a);
+    return a->expiry && a->concluding ? 0 : err_set(e, ERR_HOST, "no memory for an event");
 }
 
 void app_done(struct app *a)
@@ -521,6 +545,8 @@ void app_done(struct app *a)
     if (!a->expiry)
         return; /* never initialised */
     survey_stop(a);
+    if (a->concluding)
+        on_told(-1, 0, a);
     a->admission.granting = true; /* what is freed now makes room for nobody */
     calls_done(&a->calls);
     fsessions_done(&a->fsessions);
@@ -531,4 +557,6 @@ void app_done(struct app *a)
     registry_done(&a->registry);
     event_free(a->expiry);
     a->expiry = NULL;
+    if (a->concluding)
+        event_free(a->concluding);
 }

@@ -76,6 +76,7 @@ struct execution {
     bool unattended; /* asked for by somebody who does not wait: it goes on whoever leaves */
     LIST_HEAD(execution_waiters, execution_waiter) waiters;
     TAILQ_ENTRY(execution) link;  /* active or finished */
+    TAILQ_ENTRY(execution) told;  /* while it is to be concluded */
     SLIST_ENTRY(execution) chain; /* same hash */
 };
 TAILQ_HEAD(execution_list, execution);
