@@ -70,6 +70,8 @@ typedef int jail_take_fn(struct jail *j, const struct sandbox_spec *s, struct sa
                          struct err *e);
 /* What was used since take(). */
 typedef void jail_usage_fn(struct jail *j, const struct sandbox *s, struct usage *ret);
+/* Is there nobody inside but a first process with so many threads? False: not known, too. */
+typedef bool jail_alone_fn(struct jail *j, const struct sandbox *s, unsigned threads);
 /* Kills everything inside. Idempotent; cannot fail; end of file on ctl is the fact. */
 typedef void jail_kill_fn(struct jail *j, const struct sandbox *s);
 /* Lets go: closes all descriptors; whatever still lives inside dies. */
@@ -91,6 +93,7 @@ struct jail_ops {
     jail_probe_fn *probe;
     jail_take_fn *take;
     jail_usage_fn *usage;
+    jail_alone_fn *alone;
     jail_kill_fn *kill;
     jail_release_fn *release;
     jail_failure_fn *failure;

@@ -22,6 +22,7 @@ static const struct jail_ops ops = {
     .probe = launched_probe,
     .take = take,
     .usage = launched_usage,
+    .alone = launched_alone,
     .kill = launched_kill,
     .release = launched_release,
     .failure = launched_failure,

@@ -55,6 +55,14 @@ void launched_usage(struct jail *j, const struct sandbox *s, struct usage *ret)
         usage_since(&n->slots[b->slot % SLOTS_KNOWN], &b->base, ret);
 }
 
+bool launched_alone(struct jail *j, const struct sandbox *s, unsigned threads)
+{
+    const struct native *n = native_of(j);
+    const struct box *b = s->adapter;
+
+    return b->started && usage_is_alone(&n->slots[b->slot % SLOTS_KNOWN], threads);
+}
+
 void launched_kill(struct jail *j, const struct sandbox *s)
 {
     struct native *n = native_of(j);

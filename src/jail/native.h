@@ -99,6 +99,7 @@ static inline struct native *native_of(struct jail *j)
 jail_probe_fn launched_probe;
 jail_take_fn launched_take;
 jail_usage_fn launched_usage;
+jail_alone_fn launched_alone;
 jail_kill_fn launched_kill;
 jail_release_fn launched_release;
 jail_failure_fn launched_failure;
@@ -108,8 +109,9 @@ jail_close_fn launched_close;
 #define LAUNCHED_OPS(jail_name)                                                                    \
     {                                                                                              \
         .name = (jail_name), .probe = launched_probe, .take = launched_take,                       \
-        .usage = launched_usage, .kill = launched_kill, .release = launched_release,               \
-        .failure = launched_failure, .state = launched_state, .close = launched_close,             \
+        .usage = launched_usage, .alone = launched_alone, .kill = launched_kill,                   \
+        .release = launched_release, .failure = launched_failure, .state = launched_state,         \
+        .close = launched_close,                                                                   \
     }
 
 struct launched_kind {

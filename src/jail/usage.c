@@ -7,7 +7,9 @@
 
 #include "base/fd.h"
 
-enum file { FILE_CPU, FILE_MEMORY, FILE_OOM, FILE_PIDS };
+enum file { FILE_CPU, FILE_MEMORY, FILE_OOM, FILE_PIDS, FILE_ALIVE };
+
+enum { OURS = 2 }; /* the keeper and init */
 
 /* The number after `key`, or the first one when key is ""; -1 when it cannot be read. */
 static int64_t number(const struct usage_files *u, enum file f, const char *key)
@@ -62,6 +64,11 @@ void usage_mark(const struct usage_files *u, struct usage_base *ret)
 void usage_mark_cpu(const struct usage_files *u, struct usage_base *ret)
 {
     ret->cpu_us = cpu_us(u);
+}
+
+bool usage_is_alone(const struct usage_files *u, unsigned threads)
+{
+    return number(u, FILE_ALIVE, "") == OURS + threads;
 }
 
 static int64_t since(int64_t now, int64_t before)

@@ -9,7 +9,7 @@
 #include "launch/wire.h"
 
 struct usage_files {
-    int fd[LAUNCH_FDS_STARTED]; /* owned: cpu, memory peak, oom, pids; -1 when closed */
+    int fd[LAUNCH_FDS_STARTED]; /* owned: cpu, memory peak, oom, pids, alive; -1 when closed */
     bool v2;
 };
 
@@ -25,4 +25,6 @@ void usage_files_close(struct usage_files *u);
 void usage_mark(const struct usage_files *u, struct usage_base *ret);
 /* Once more when a prepared sandbox is taken: it has used its processor, but met no limit. */
 void usage_mark_cpu(const struct usage_files *u, struct usage_base *ret);
+/* Nobody but a first process with so many threads. False when not known. */
+bool usage_is_alone(const struct usage_files *u, unsigned threads);
 void usage_since(const struct usage_files *u, const struct usage_base *base, struct usage *ret);

@@ -37,6 +37,7 @@ static const struct {
     [CG_USED_MEMORY] = {CG_MEMORY,  "memory.max_usage_in_bytes", "memory.peak"  },
     [CG_USED_OOM] = {CG_MEMORY,  "memory.oom_control",        "memory.events"},
     [CG_USED_PIDS] = {CG_PIDS,    "pids.events",               "pids.events"  },
+    [CG_USED_ALIVE] = {CG_PIDS,    "pids.current",              "pids.current" },
 };
 _Static_assert(ARRAY_LEN(usage_files) == CG_USAGE_COUNT, "every usage has a file");
 

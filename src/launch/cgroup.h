@@ -23,7 +23,14 @@
 #include "base/err.h"
 
 enum cgroup_controller { CG_MEMORY, CG_PIDS, CG_CPU, CG_CPUACCT, CG_CONTROLLER_COUNT };
-enum cgroup_usage { CG_USED_CPU, CG_USED_MEMORY, CG_USED_OOM, CG_USED_PIDS, CG_USAGE_COUNT };
+enum cgroup_usage {
+    CG_USED_CPU,
+    CG_USED_MEMORY,
+    CG_USED_OOM,
+    CG_USED_PIDS,
+    CG_USED_ALIVE,
+    CG_USAGE_COUNT,
+};
 
 /* Where our groups are. Version 2 has one directory, standing for all controllers. */
 struct cgroups {

@@ -332,16 +332,18 @@ static void replace(struct buf *b, const char *p, size_t n)
 }
 
 /*
- * A program that was alone and left no file says so itself, and init, which would say the same,
- * need not be heard. Who says it and goes on regardless has ended for everybody else: it goes with
- * its sandbox, right after the answer.
+ * A program that left no file says so itself, and if nobody else is there, init, which would say
+ * the same, need not be heard. Who says it and goes on regardless has ended for everybody else: it
+ * goes with its sandbox, right after the answer.
  */
 static void on_left(struct run *r, const char *p, size_t n)
 {
+    struct jail *j = r->engine->jail;
     struct init_msg m;
 
-    if (!r->leaves || n != 1 || r->state != RUN_RUNNING)
-        return;
+    if (!r->leaves || n != FRAME_LEFT_N || r->state != RUN_RUNNING ||
+        !j->ops->alone(j, &r->sandbox, (unsigned char)p[1]))
+        return; /* in the last case its exit will tell */
     m = init_left(p[0]);
     on_exited(r, &m);
 }
@@ -639,7 +641,7 @@ static int files_join(const struct plan *p, struct buf *out, struct err *e)
 static bool may_leave(const struct run *r, const struct plan *p)
 {
     return !p->workspace && !p->scan_all && !p->lazy && !p->relay && !p->dirs && !r->events.frame &&
-           r->engine->jail->traits & JAIL_MEMORY;
+           r->engine->jail->traits & JAIL_MEMORY && r->engine->jail->traits & JAIL_PIDS;
 }
 
 /* Head, files and frames in as few system calls as the kernel allows; usually one. */

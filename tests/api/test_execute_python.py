@@ -406,9 +406,10 @@ def handler(event):
     with open("left", "w") as f:  # its own word is not to be trusted in this, and is lost
         f.write("x")
     subprocess.Popen(["/bin/bash", "-c", "{harness.spawn_marked(mark)}"])
-    os.write(3, b"Q00000001\\x07")
-    while True:
-        time.sleep(1)
+    while True:  # sooner or later it guesses how many there are
+        for threads in range(1, 256):
+            os.write(3, b"Q00000002\\x07" + bytes([threads]))
+        time.sleep(0.1)
 """, timeout=60)
     assert result["exit_code"] == 7 and result["status"] == "failed", result
     assert result["stdout"] == "before\n" and result["artifacts"] == []
@@ -416,8 +417,23 @@ def handler(event):
     assert daemon.returned("def handler(event):\n    return 1") == 1
 
 
+def test_who_is_not_alone_has_not_left(daemon):
+    """What a child of it prints belongs to the program, which says that it has left and has not."""
+    result = daemon.execute("""
+import os, subprocess
+def handler(event):
+    child = subprocess.Popen(["/bin/bash", "-c", "read line; echo $line"], stdin=subprocess.PIPE)
+    os.write(3, b"Q00000002\\x07\\x01")
+    child.communicate(b"the child\\n")
+    return "the end"
+""")
+    assert result["status"] == "success" and result["return_value"] == "the end", result
+    assert result["stdout"] == "the child\n"
+
+
 @pytest.mark.parametrize("words, end", [
-    ("Q00000000", ("success", "the end")), ("Q00000002ab", ("success", "the end")),  # means nothing
+    ("Q00000000", ("success", "the end")), ("Q00000001a", ("success", "the end")),  # means nothing
+    ("Q00000003abc", ("success", "the end")), ("Q00000002ab", ("success", "the end")),  # nor does this
     ("q00000001a", ("failed", None)), ("Q0000001Ga", ("failed", None)),  # is no frame
 ])
 def test_who_says_it_wrong_has_not_left(daemon, words, end):
@@ -439,7 +455,7 @@ import os
 def f():
     with open("b.txt", "w") as file:
         file.write("2")
-    os.write(3, b"Q00000001\\x07")
+    os.write(3, b"Q00000002\\x07\\x01")
     return 5
 """})
     assert answer.status == 200, answer

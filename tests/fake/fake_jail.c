@@ -59,6 +59,12 @@ static int take(struct jail *j, const struct sandbox_spec *s, struct sandbox *re
     return 0;
 }
 
+static bool alone(struct jail *j, const struct sandbox *s, unsigned threads)
+{
+    (void)s;
+    return fake_of(j)->threads == threads;
+}
+
 static void usage(struct jail *j, const struct sandbox *s, struct usage *ret)
 {
     (void)s;
@@ -106,6 +112,7 @@ static const struct jail_ops ops = {
     .probe = probe,
     .take = take,
     .usage = usage,
+    .alone = alone,
     .kill = kill_all,
     .release = release,
     .failure = failure,

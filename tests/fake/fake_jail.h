@@ -24,6 +24,7 @@ struct fake_jail {
     size_t taken, killed, released;
     bool warm, refuse;
     struct usage usage;  /* what usage() answers */
+    unsigned threads;    /* that there are */
     const char *failure; /* what failure() answers */
 };
 

@@ -175,12 +175,13 @@ static void the_word_of_a_program_ends_it(void **state)
 {
     struct stage *s = *state;
 
-    s->jail.jail.traits = JAIL_MEMORY;
+    s->jail.jail.traits = JAIL_MEMORY | JAIL_PIDS;
+    s->jail.threads = 3;
     start(s);
     fake_init_says(&s->jail, 0, INIT_READY, 0, 0);
     write_text(s->jail.peer[0].out, "hello");
     write_frame(s->jail.peer[0].job, FRAME_RESULT, "1");
-    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7");
+    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7\3");
     until_done(s);
     assert_int_equal(s->result.reason, END_EXIT);
     assert_int_equal(s->result.exit_code, 7);
@@ -197,10 +198,26 @@ static void a_word_is_not_enough_where_something_stays(void **state)
     struct stage *s = *state;
     struct plan p = {.scan_all = true};
 
-    s->jail.jail.traits = JAIL_MEMORY;
+    s->jail.jail.traits = JAIL_MEMORY | JAIL_PIDS;
+    s->jail.threads = 3;
     start_with(s, &p);
     fake_init_says(&s->jail, 0, INIT_READY, 0, 0);
-    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7");
+    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7\3");
+    turn(s);
+    assert_int_equal(s->done, 0);
+    exit_with(s, 0, 0);
+    assert_int_equal(s->result.exit_code, 0);
+}
+
+static void a_word_is_not_enough_where_others_are(void **state)
+{
+    struct stage *s = *state;
+
+    s->jail.jail.traits = JAIL_MEMORY | JAIL_PIDS;
+    s->jail.threads = 2;
+    start(s);
+    fake_init_says(&s->jail, 0, INIT_READY, 0, 0);
+    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7\1");
     turn(s);
     assert_int_equal(s->done, 0);
     exit_with(s, 0, 0);
@@ -574,6 +591,7 @@ int main(void)
         cmocka_unit_test(what_a_warmed_interpreter_has_is_not_sent),
         STAGED(the_word_of_a_program_ends_it),
         STAGED(a_word_is_not_enough_where_something_stays),
+        STAGED(a_word_is_not_enough_where_others_are),
         STAGED(a_large_job_is_written_as_it_is_read),
         STAGED(output_is_cut_between_characters_and_drained_on),
         STAGED(a_signal_is_128_and_its_number),
