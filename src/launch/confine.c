@@ -99,12 +99,6 @@ int confine_mounts(const struct confine *c)
     return r == 0 && c->msg->flags & LAUNCH_PERSISTENT ? overlay_mount(&p) : r;
 }
 
-static int step_name(const struct confine *c)
-{
-    (void)c;
-    return sethostname("sandbox", 7) < 0 || setdomainname("", 0) < 0 ? -errno : 0;
-}
-
 static int step_directory(const struct confine *c)
 {
     (void)c;
@@ -160,9 +154,7 @@ static const struct confine_step steps[] = {
     {"host network",        step_host_network     },
     {"descriptors",         step_descriptors      },
     {"sandbox-init",        step_program          },
-    {"session",             step_session          },
     {"private mounts",      confine_mounts        },
-    {"host name",           step_name             },
     {"out-of-memory score", step_oom_score        },
     {"working directory",   step_directory        },
     {"user namespace",      step_user             },

@@ -18,15 +18,17 @@
 #include <unistd.h>
 
 struct cpus; /* process.h */
+struct hot;
 
 /* What a first process does: descriptors 0, 1, 2 are its streams, 3 the job. Must not return. */
 typedef void init_runner_fn(void *user);
 
 struct init_host {
     init_runner_fn *run;
-    void *user;          /* borrowed */
-    pid_t (*fork)(void); /* NULL: fork() */
-    bool copied;         /* its memory is what first processes are copies of (birth.h) */
+    void *user;            /* borrowed */
+    pid_t (*fork)(void);   /* NULL: fork() */
+    bool copied;           /* its memory is what first processes are copies of (birth.h) */
+    const struct hot *hot; /* borrowed: what each of them writes to, or NULL */
 };
 
 struct init {

@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "core/port_jail.h"
 #include "launch/birth.h"
 #include "launch/confine.h"
+#include "launch/hot.h"
 #include "launch/sys.h"
 #include "launch/tree.h"
 #include "launch/wire.h"
@@ -54,10 +56,22 @@ static int enter_filters(const struct keeper *k, struct err *e)
     return r < 0 ? err_sys(e, r, "base system call filter") : 0;
 }
 
+/* Every sandbox gets a copy of the names, and its init stays in the session: a new one of each
+ * would be taken down again with it. */
+static int enter_names(struct err *e)
+{
+    (void)umask(022);
+    if (setsid() < 0)
+        return err_sys(e, -errno, "session");
+    if (unshare(CLONE_NEWUTS) < 0 || sethostname("sandbox", 7) < 0 || setdomainname("", 0) < 0)
+        return err_sys(e, -errno, "host name");
+    return 0;
+}
+
 static int native_enter(struct keeper *k, struct err *e)
 {
     k->host_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    if (enter_network(k, e) < 0)
+    if (enter_network(k, e) < 0 || enter_names(e) < 0)
         return -1;
     return enter_filters(k, e);
 }
@@ -161,6 +175,8 @@ static int enter(struct keeper *k, struct err *e)
     if (k->mntns >= 0 && (setns(k->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0))
         return err_sys(e, -errno, "enter the template root");
     fd_close_all(&k->mntns, 1);
+    if (k->host->hot)
+        hot_pin(k->host->hot);
     return k->kind->enter(k, e);
 }
 

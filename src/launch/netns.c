@@ -34,7 +34,7 @@ static const char *const files[NETNS_FILES] = {
     "/proc/self/net/snmp",
     "/proc/self/net/snmp6",
 };
-enum { SOCKSTAT };
+enum { SOCKSTAT, PART = 4096 };
 
 static int loopback_up(void)
 {
@@ -55,23 +55,30 @@ static void apply_settings(void)
     }
 }
 
+/* FNV-1a over words: a fingerprint, not a secret. What is behind the end is zero. */
 static uint64_t add(uint64_t print, const char *p, size_t n)
 {
-    for (size_t i = 0; i < n; i++) /* FNV-1a: a fingerprint, not a secret */
-        print = (print ^ (unsigned char)p[i]) * 0x100000001b3u;
+    for (size_t i = 0; i < n; i += sizeof print) {
+        uint64_t word;
+
+        memcpy(&word, p + i, sizeof word);
+        print = (print ^ word) * 0x100000001b3u;
+        print ^= print >> 32; /* or the upper half of a word would never reach the lower */
+    }
     return print;
 }
 
 static uint64_t fingerprint(const struct netns *ns)
 {
     uint64_t print = 0xcbf29ce484222325u;
-    char text[4096];
+    char text[PART + sizeof print];
 
     for (size_t i = SOCKSTAT + 1; i < NETNS_FILES; i++) {
-        ssize_t n = ns->files[i] < 0 ? 0 : sizeof text;
+        ssize_t n = ns->files[i] < 0 ? 0 : PART;
 
-        for (off_t at = 0; n == sizeof text; at += n) { /* less than was asked for: the end */
-            n = pread(ns->files[i], text, sizeof text, at);
+        for (off_t at = 0; n == PART; at += n) { /* less than was asked for: the end */
+            n = pread(ns->files[i], text, PART, at);
+            memset(text + (n > 0 ? n : 0), 0, sizeof print);
             print = add(print, text, n > 0 ? (size_t)n : 0);
         }
     }
@@ -81,12 +88,12 @@ static uint64_t fingerprint(const struct netns *ns)
 /* "sockets: used N" is per namespace and counts every family; the other lines are not. */
 static bool has_sockets(const struct netns *ns)
 {
-    char text[512] = "";
-    int used = -1;
+    static const char none[] = "sockets: used 0\n";
+    char text[sizeof none - 1];
 
-    if (ns->files[SOCKSTAT] < 0 || pread(ns->files[SOCKSTAT], text, sizeof text - 1, 0) <= 0)
-        return true;
-    return sscanf(text, "sockets: used %d", &used) != 1 || used != 0;
+    return ns->files[SOCKSTAT] < 0 ||
+           pread(ns->files[SOCKSTAT], text, sizeof text, 0) != sizeof text ||
+           memcmp(text, none, sizeof text) != 0;
 }
 
 void netns_init(struct netns *n)

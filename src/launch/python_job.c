@@ -180,17 +180,53 @@ PyObject *python_settled(struct python_ends *e)
 
 /* ---- frames ---- */
 
-static PyObject *read_frame(int fd, char *ret_kind)
+/* A small job is there with one look: nothing comes behind GO before that is answered. */
+struct reader {
+    int fd;
+    size_t n, at;
+    char bytes[4096];
+};
+
+static bool refill(struct reader *r)
+{
+    ssize_t got;
+
+    do
+        got = read(r->fd, r->bytes, sizeof r->bytes);
+    while (got < 0 && errno == EINTR);
+    r->at = 0;
+    r->n = got > 0 ? (size_t)got : 0;
+    return got > 0;
+}
+
+static bool take(struct reader *r, char *p, size_t n)
+{
+    while (n > 0) {
+        size_t part = r->n - r->at < n ? r->n - r->at : n;
+
+        memcpy(p, r->bytes + r->at, part);
+        r->at += part;
+        p += part;
+        n -= part;
+        if (n >= sizeof r->bytes)
+            return fd_read_full(r->fd, p, n) == (ssize_t)n;
+        if (n > 0 && !refill(r))
+            return false;
+    }
+    return true;
+}
+
+static PyObject *read_frame(struct reader *r, char *ret_kind)
 {
     char head[FRAME_HEAD + 1] = "";
     PyObject *payload;
     size_t n;
 
-    if (fd_read_full(fd, head, FRAME_HEAD) != FRAME_HEAD)
+    if (!take(r, head, FRAME_HEAD))
         return NULL;
     n = strtoul(head + 1, NULL, 16);
     payload = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n);
-    if (payload && fd_read_full(fd, PyBytes_AS_STRING(payload), n) != (ssize_t)n)
+    if (payload && !take(r, PyBytes_AS_STRING(payload), n))
         Py_CLEAR(payload);
     *ret_kind = head[0];
     return payload;
@@ -198,11 +234,14 @@ static PyObject *read_frame(int fd, char *ret_kind)
 
 PyObject *python_frames(int fd)
 {
+    struct reader r;
     PyObject *frames = PyDict_New();
     char kind[2] = "";
 
+    r.fd = fd;
+    r.n = r.at = 0;
     while (frames && kind[0] != FRAME_GO) {
-        PyObject *payload = read_frame(fd, kind);
+        PyObject *payload = read_frame(&r, kind);
 
         if (!payload || PyDict_SetItemString(frames, kind, payload) < 0)
             Py_CLEAR(frames);

@@ -19,11 +19,11 @@
 /* Blocks of a job: lists and strings. */
 enum { BLOCK_STEP = 16, BLOCK_MAX = 192 };
 
-bool runner_has_job(void)
+bool runner_has_job(int ms)
 {
     struct pollfd p = {.fd = RUNNER_FD, .events = POLLIN};
 
-    return poll(&p, 1, 0) > 0;
+    return poll(&p, 1, ms) > 0;
 }
 
 /* What is freed is what malloc gives out next. */
@@ -111,7 +111,9 @@ static int lower(int what, rlim_t soft, rlim_t hard)
 {
     struct rlimit now, l = {soft, hard};
 
-    if (getrlimit(what, &now) < 0)
+    if (setrlimit(what, &l) == 0)
+        return 0;
+    if (errno != EPERM || getrlimit(what, &now) < 0) /* EPERM: it is lower already */
         return -errno;
     if (l.rlim_max > now.rlim_max)
         l.rlim_max = now.rlim_max;
@@ -268,7 +270,7 @@ void runner_exec(void *user)
     struct job j;
     int r;
 
-    if (!runner_has_job())
+    if (!runner_has_job(0))
         runner_rehearse();
     r = runner_read(user, &j, &what);
     if (r == -ENODATA)

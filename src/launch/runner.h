@@ -21,8 +21,9 @@ struct job {
     const char *cwd;
 };
 
-/* Is there one to read? Then whatever could be done before would only delay it. */
-bool runner_has_job(void);
+/* Is there one to read, now or within this time? Then whatever could be done before would only
+ * delay it. */
+bool runner_has_job(int ms);
 /* Before a job is there: touches what malloc gives to a small one. After a fork the first touch of
  * a page is its copy. */
 void runner_rehearse(void);
@@ -41,8 +42,9 @@ must_check int runner_become(const struct job *j);
 __attribute__((noreturn)) void runner_fail(const char *what, int r);
 /* Leaves with a status that is known at once, not when the memory has been taken down, which takes
  * as long as a small program runs: to the daemon itself, if the job's flags allow it and there is
- * nothing to look after, else to init. Everything the process had to say must be written. */
-__attribute__((noreturn)) void runner_leave(uint32_t flags, int status);
+ * nothing to look after, else to init. Everything the process had to say must be written. threads:
+ * it has some of its own; those of a program nobody else knows of are waited for. */
+__attribute__((noreturn)) void runner_leave(uint32_t flags, int status, bool threads);
 
 /* For struct init_host: execs the job. user: the room, or NULL. */
 __attribute__((noreturn)) void runner_exec(void *user);

@@ -112,6 +112,22 @@ void text_join(void)
     (void)dl_iterate_phdr(join_library, &seen_program);
 }
 
+static bool take_rest(uintptr_t from)
+{
+    size_t n = round_up(from, HUGE_PAGE) - from;
+
+    return n == 0 || mmap((void *)from, n, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == (void *)from;
+}
+
+static void move_data(struct segment g)
+{
+    g.begin = round_up(g.begin, HUGE_PAGE);
+    if (g.prot & PROT_WRITE && g.end > g.begin && g.end - g.begin >= WORTH_IT / 2 &&
+        take_rest(g.end))
+        move(&g);
+}
+
 void text_settle(void)
 {
     struct segments s = {0};
@@ -120,4 +136,6 @@ void text_settle(void)
     for (size_t i = 0; i < s.n; i++)
         if (can_move(&s, i))
             move(&s.of[i]);
+    if (s.n > 0)
+        move_data(s.of[s.n - 1]);
 }

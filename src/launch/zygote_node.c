@@ -328,7 +328,7 @@ static napi_value make_list(napi_env env, char *const *texts)
 static napi_value waiting(napi_env env, napi_callback_info info)
 {
     (void)info;
-    return make_number(env, runner_has_job());
+    return make_number(env, runner_has_job(0));
 }
 
 /* Waits for the job: { argv, cwd, env: ['NAME=value'] }. The frames are still to be read. */
@@ -394,7 +394,7 @@ static napi_value leave(napi_env env, napi_callback_info info)
     int32_t code = 0;
 
     (void)napi_get_value_int32(env, argument(env, info), &code);
-    runner_leave(node_of(env, info)->flags, code);
+    runner_leave(node_of(env, info)->flags, code, true);
 }
 
 /* ---- loading ---- */

@@ -24,13 +24,19 @@
 #include "base/fd.h"
 #include "base/os.h"
 #include "launch/heap.h"
+#include "launch/hot.h"
 #include "launch/keeper.h"
 #include "launch/python_job.h"
+#include "launch/rehearsal.h"
 #include "launch/runner.h"
 #include "launch/text.h"
 #include "launch/zygote.h"
 
 enum { JOB_ROOM = 24 << 10 }; /* that malloc gives to a job and a small program */
+
+/* When sandboxes are used as fast as they are made, one waits less than this; then whatever can be
+ * left out makes the next one come sooner. */
+enum { SOON_MS = 1 };
 
 extern const char wrap_python[];
 extern const char wrap_call_python[];
@@ -41,10 +47,11 @@ struct warmed {
     bool science;
     struct python_channel channel;
     struct python_ends ends;
-    PyObject *serve, *finish, *shadowed, *before, *rehearse, *adopted;
+    PyObject *serve, *finish, *shadowed, *before, *rehearsed, *adopted;
     PyObject *environ;         /* what os.environ holds */
     PyObject *random, *seed;   /* of the module: its generator and how that is seeded */
     PyObject *thread, *native; /* the main thread and the name of its number */
+    struct rehearsal rehearsal;
 };
 
 static int report(const char *what)
@@ -108,11 +115,11 @@ static int take_hold(PyObject *module, const char *const *names, PyObject **cons
 static int bind_all(struct warmed *w, PyObject *wrapper, PyObject *warmer)
 {
     static const char *const theirs[] = {"serve", "finish", "shadowed", "adopted"};
-    static const char *const ours[] = {"before",    "rehearse", "environ",
-                                       "generator", "seed",     "thread"};
+    static const char *const ours[] = {"before",    "rehearsed", "environ",
+                                       "generator", "seed",      "thread"};
     PyObject **const a[] = {&w->serve, &w->finish, &w->shadowed, &w->adopted};
-    PyObject **const b[] = {&w->before, &w->rehearse, &w->environ,
-                            &w->random, &w->seed,     &w->thread};
+    PyObject **const b[] = {&w->before, &w->rehearsed, &w->environ,
+                            &w->random, &w->seed,      &w->thread};
 
     w->native = PyUnicode_InternFromString("_native_id");
     return w->native && take_hold(wrapper, theirs, a, ARRAY_LEN(a)) == 0
@@ -140,6 +147,26 @@ static int give_functions(struct warmed *w, PyObject *wrapper)
     return placed ? 0 : -1;
 }
 
+/* One that changes what nearly every one does: the last variable. */
+static int make_rehearsal(struct warmed *w, PyObject *warmer)
+{
+    static char *const environment[] = {
+#define VARIABLE(name, value, unless) (char *)name "=" value,
+#include "core/variables.def"
+#undef VARIABLE
+        (char *)"EVENT_JSON={\"a\":1}",
+        NULL,
+    };
+    PyObject *frames = PyObject_GetAttrString(warmer, "FRAMES"), *kind, *payload;
+    int r = frames ? rehearsal_make(&w->rehearsal, "/usr/bin/python3", environment) : -1;
+
+    for (Py_ssize_t at = 0; r == 0 && PyDict_Next(frames, &at, &kind, &payload);)
+        r = rehearsal_frame(&w->rehearsal, PyUnicode_AsUTF8(kind)[0], PyBytes_AS_STRING(payload),
+                            (size_t)PyBytes_GET_SIZE(payload));
+    Py_XDECREF(frames);
+    return r;
+}
+
 static int warm(struct warmed *w)
 {
     PyObject *wrapper = load("_sandbox", wrap_python), *warmer = NULL;
@@ -156,6 +183,8 @@ static int warm(struct warmed *w)
         return report("modules");
     if (bind_all(w, wrapper, warmer) < 0)
         return report("wrapper's functions");
+    if (make_rehearsal(w, warmer) < 0)
+        return report("rehearsal");
     (void)PyDict_DelItemString(PyImport_GetModuleDict(),
                                "_sandbox_warm"); /* not the program's to see */
     return 0;
@@ -234,30 +263,34 @@ static long run_program(struct warmed *w, const struct job *j)
     return code ? PyLong_AsLong(code) : 1;
 }
 
-/* What reading a job and leaving touch in the library of C. */
-static void rehearse_c(void)
+/* Room for a job that is larger than ours. */
+static void rehearse_malloc(void)
 {
     char *p = malloc(JOB_ROOM);
 
     if (p)
         os_wipe(p, JOB_ROOM); /* what nobody reads the compiler would leave out */
     free(p);
-    (void)fflush(NULL);
-    (void)!strtoul("0", NULL, 16);
 }
 
 /* What it touches is then private before the job comes. */
 static void rehearse(struct warmed *w)
 {
-    cleanup_close int void_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct rehearsal_ends ends;
     PyObject *done = NULL;
+    const char *what;
+    struct job j;
 
-    rehearse_c();
-    if (void_fd >= 0 && python_channel_open(&w->channel, void_fd) == 0)
-        done = PyObject_CallNoArgs(w->rehearse);
+    if (rehearsal_begin(&w->rehearsal, &ends) < 0)
+        return;
+    if (runner_read(NULL, &j, &what) == 0 && run_program(w, &j) == 0)
+        done = PyObject_CallNoArgs(w->rehearsed);
     if (!done)
         PyErr_Clear();
     Py_XDECREF(done);
+    (void)fflush(NULL);
+    rehearse_malloc();
+    rehearsal_end(&ends);
 }
 
 /* In the first process of a sandbox. */
@@ -276,7 +309,7 @@ __attribute__((noreturn)) static void run_job(void *user)
     if (w->science)                 /* who knows what they left to be done after a fork */
         PyOS_AfterFork_Child();
     wake(w);
-    if (!runner_has_job())
+    if (!runner_has_job(SOON_MS))
         rehearse(w);
     r = runner_read(NULL, &j, &what);
     if (r == -ENODATA)
@@ -288,7 +321,13 @@ __attribute__((noreturn)) static void run_job(void *user)
     if (!ignored)
         PyErr_Print();
     (void)fflush(NULL);
-    runner_leave(j.head.flags, (int)status);
+    runner_leave(j.head.flags, (int)status, false);
+}
+
+static void try_out(void *user)
+{
+    wake(user);
+    rehearse(user);
 }
 
 /* Nothing of the daemon's terminal may decide how Python buffers. */
@@ -301,8 +340,9 @@ static int quiet_streams(void)
 
 int main(int argc, char **argv)
 {
+    struct hot hot;
     struct warmed w = {.science = argc > 1 && strcmp(argv[1], "science") == 0};
-    const struct init_host host = {.run = run_job, .user = &w, .copied = true};
+    const struct init_host host = {.run = run_job, .user = &w, .copied = true, .hot = &hot};
     struct filters filters;
     struct keeper k = {0};
     struct err e;
@@ -322,6 +362,7 @@ int main(int argc, char **argv)
     heap_settle();
     text_settle();
     text_join();
+    hot_settle(&hot, try_out, &w);
     zygote_serve(&filters, &host, &k);
     keeper_run(&k);
 }

@@ -45,10 +45,9 @@ main = sys.modules["__main__"]
 before = set(sys.modules)  # one object, early: every run counts its references
 
 
-def rehearse():
-    """Runs a small program as every program is run, into the void. Leaves no trace that a program
-    could see."""
-    _sandbox.serve(FRAMES)
+def rehearsed():
+    """Ends a small program that was run as every program is. Leaves no trace that a program could
+    see."""
     if science:
         science.rehearse()
     _sandbox.finish(before)
@@ -79,6 +78,7 @@ gc.collect()
 gc.freeze()  # a rehearsal looks at all that is not frozen
 gc.enable()
 for _ in range(20):
-    rehearse()
+    _sandbox.serve(FRAMES)
+    rehearsed()
 gc.collect()
 gc.freeze()

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include <cmocka.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launch/hot.h"
+
+enum { PAGE = 4096, PAGES = 8, FIRST = 2, SECOND = 5, UNTOUCHED = 3 };
+
+struct stage {
+    char *pages;
+    struct hot hot;
+};
+
+static int setup(void **state)
+{
+    struct stage *s = calloc(1, sizeof *s);
+
+    assert_non_null(s);
+    s->pages = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(s->pages, MAP_FAILED);
+    for (int i = 0; i < PAGES; i++)
+        s->pages[i * PAGE] = 'a';
+    *state = s;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct stage *s = *state;
+
+    (void)munmap(s->pages, PAGES * PAGE);
+    free(s);
+    return 0;
+}
+
+static void trial(void *user)
+{
+    struct stage *s = user;
+
+    s->pages[FIRST * PAGE] = 'b';
+    s->pages[SECOND * PAGE] = 'b';
+}
+
+static bool is_in(const struct hot_runs *r, const char *p)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (p >= (char *)r->of[i].iov_base && p < (char *)r->of[i].iov_base + r->of[i].iov_len)
+            return true;
+    return false;
+}
+
+static void what_a_copy_writes_to_is_known(void **state)
+{
+    struct stage *s = *state;
+
+    hot_settle(&s->hot, trial, s);
+    assert_true(is_in(&s->hot.written, s->pages + FIRST * PAGE));
+    assert_true(is_in(&s->hot.written, s->pages + SECOND * PAGE));
+    assert_false(is_in(&s->hot.written, s->pages + UNTOUCHED * PAGE));
+    assert_int_equal(s->pages[FIRST * PAGE], 'a');
+    assert_false(is_in(&s->hot.read, s->pages));
+    assert_true(s->hot.read.n > 0); /* its own code */
+}
+
+static void try_and_fail(void *user)
+{
+    trial(user);
+    _exit(1);
+}
+
+static void of_a_trial_that_fails_nothing_is_known(void **state)
+{
+    struct stage *s = *state;
+
+    hot_settle(&s->hot, try_and_fail, s);
+    assert_int_equal(s->hot.written.n + s->hot.read.n, 0);
+    hot_pin(&s->hot);
+}
+
+/* Of a page that is there: has nobody else got it? */
+static bool is_own(const char *page)
+{
+    const uint64_t own = UINT64_C(1) << 63 | UINT64_C(1) << 56;
+    int fd = open("/proc/self/pagemap", O_RDONLY);
+    uint64_t entry = 0;
+
+    (void)!pread(fd, &entry, sizeof entry, (off_t)((uintptr_t)page / PAGE * sizeof entry));
+    (void)close(fd);
+    return (entry & own) == own;
+}
+
+/* Waits until the other has written to the same page, which must not matter. */
+static void be_copy(struct stage *s, int gate)
+{
+    bool fine = is_own(s->pages + FIRST * PAGE) && is_own(s->pages + SECOND * PAGE) &&
+                !is_own(s->pages + UNTOUCHED * PAGE);
+    char c;
+
+    trial(s);
+    if (read(gate, &c, 1) != 1)
+        _exit(3);
+    _exit(s->pages[FIRST * PAGE] != 'b' ? 2 : !fine);
+}
+
+static void is_copied(struct stage *s)
+{
+    int p[2], status;
+    pid_t pid;
+
+    assert_int_equal(pipe(p), 0);
+    pid = fork();
+    if (pid == 0)
+        be_copy(s, p[0]);
+    s->pages[FIRST * PAGE] = 'c';
+    assert_int_equal(write(p[1], "", 1), 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(s->pages[FIRST * PAGE], 'c');
+    assert_int_equal(s->pages[SECOND * PAGE], 'a');
+    (void)close(p[0]);
+    (void)close(p[1]);
+}
+
+static void what_is_pinned_copies_have_at_once(void **state)
+{
+    struct io_uring_params params = {0};
+    struct stage *s = *state;
+    int ring = (int)syscall(SYS_io_uring_setup, 1, &params);
+
+    if (ring < 0)
+        skip(); /* not on this host: copies are made as always */
+    (void)close(ring);
+    s->hot.written = (struct hot_runs){
+        .of = {{.iov_base = s->pages + FIRST * PAGE, .iov_len = PAGE},
+               {.iov_base = s->pages + SECOND * PAGE, .iov_len = PAGE}},
+        .n = 2,
+    };
+    hot_pin(&s->hot);
+    is_copied(s);
+    is_copied(s);
+}
+
+int main(void)
+{
+#define STAGED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        STAGED(what_a_copy_writes_to_is_known),
+        STAGED(of_a_trial_that_fails_nothing_is_known),
+        STAGED(what_is_pinned_copies_have_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
