@@ -64,6 +64,7 @@ struct app {
     struct calls calls;
     struct fsessions fsessions;
     struct inspections inspections;
+    struct code_cache *codes;       /* owned: what handlers were compiled to */
     struct compile_cache *programs; /* owned: what was compiled for calls */
     struct kept_calls *kept;        /* owned: changes of calls that may still be written back */
     struct sessions sessions;

@@ -18,6 +18,7 @@
 
 #include "app/app.h"
 #include "app/call_module.h"
+#include "app/code_cache.h"
 #include "app/compile_cache.h"
 #include "app/kept_calls.h"
 #include "app/survey.h"
@@ -88,12 +89,23 @@ static void idle_check(struct app *a)
         a->idle(a->idle_user);
 }
 
+static void keep_code(struct execution *x)
+{
+    const struct buf *to = &x->result.compiled;
+
+    if (x->code.n > 0 && to->n > 0)
+        code_cache_add(x->app->codes, (struct bytes){x->code.p, x->code.n},
+                       (struct bytes){to->p, to->n});
+    buf_done(&x->code);
+}
+
 /* The last thing that happens to an execution under way. */
 static void conclude(struct execution *x)
 {
     struct app *a = x->app;
 
     log_done(x);
+    keep_code(x);
     run_result_done(&x->result);
     expiry_arm(a);
     registry_finish(&a->registry, x, clock_us());
@@ -330,6 +342,7 @@ static void execution_free(struct execution *x)
     run_result_done(&x->result);
     buf_done(&x->json);
     buf_done(&x->told_json);
+    buf_done(&x->code);
     free(x);
 }
 
@@ -370,6 +383,13 @@ static struct execution *execution_new(struct app *a, const struct exec_order *o
     return x;
 }
 
+/* Which languages make use of it, they know. */
+static void know_code(struct app *a, struct exec_spec *spec)
+{
+    if (!code_cache_find(a->codes, spec->code, &spec->compiled))
+        spec->asks_compiled = code_cache_wants(a->codes, spec->code);
+}
+
 static int prepare(struct execution *x, const struct exec_order *o, struct err *e)
 {
     struct app *a = x->app;
@@ -387,8 +407,14 @@ static int prepare(struct execution *x, const struct exec_order *o, struct err *
         spec.dependencies = a->shelf ? PLAN_DEPENDENCIES : NULL;
     }
     x->lang = a->langs->find(spec.language);
+    know_code(a, &spec);
     if (a->langs->plan(&spec, &x->plan, e) < 0)
         return -1;
+    a->metrics.codes_known += x->plan->compiled;
+    if (x->plan->compiles) {
+        x->code = BUF_INIT(spec.code.n);
+        (void)buf_put(&x->code, spec.code.p, spec.code.n);
+    }
     if (template_is_wasm(x->plan->template) &&
         wasm_check(a, x->where.jail, x->plan->template, e) < 0)
         return -1;
@@ -528,7 +554,8 @@ int app_init(struct app *a, struct err *e)
     fsessions_init(&a->fsessions);
     inspections_init(&a->inspections);
     dependencies_init(&a->dependencies);
-    if (compile_cache_open(c->state_dir, &a->programs, e) < 0 ||
+    if (code_cache_new(c->code_cache_mb << 20, &a->codes, e) < 0 ||
+        compile_cache_open(c->state_dir, &a->programs, e) < 0 ||
         kept_calls_new(c->retain_s, &a->kept, e) < 0)
         return -1;
     a->registry.count_max = c->retain_count;
@@ -555,6 +582,7 @@ void app_done(struct app *a)
     dependencies_done(&a->dependencies);
     compile_cache_close(take_ptr(&a->programs));
     registry_done(&a->registry);
+    code_cache_free(take_ptr(&a->codes));
     event_free(a->expiry);
     a->expiry = NULL;
     if (a->concluding)

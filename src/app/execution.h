@@ -60,6 +60,7 @@ struct execution {
     unsigned char digest[SHA256_BYTES]; /* of what was asked for */
     struct place where;                 /* it runs */
     struct plan *plan;                  /* owned, until it runs */
+    struct buf code;                    /* if it is to be kept with what it is compiled to */
     struct run *run;                    /* owned */
     struct run_result result;
     struct verdict verdict;

@@ -22,6 +22,7 @@ struct exec_spec {
     const char *language;      /* a name or alias from lang/langs.c */
     const char *function_name; /* NULL: "handler"; only told to the program */
     struct bytes code;         /* UTF-8 */
+    struct bytes compiled;     /* what it was compiled to before; p == NULL: not known */
     struct bytes event;        /* validated JSON text; p == NULL: none given */
     struct bytes input;        /* standard input; p == NULL: none given */
     const struct exec_var *vars;
@@ -29,6 +30,7 @@ struct exec_spec {
     const char *dependencies; /* directory inside, first on the module path; NULL: none */
     const char *workspace;    /* NULL: a fresh one; else the name of a kept workspace */
     struct limits limits;     /* limits.wall_ms is the time limit */
+    bool asks_compiled;       /* whoever can is to tell what it is compiled to */
     bool cold;                /* never from a warmed interpreter */
     bool science;             /* Python: from the one that has numpy and pandas loaded */
     bool wasm;                /* the engine */

@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-static const char kinds_in[] = {FRAME_RESULT,   FRAME_ERROR,  FRAME_PROGRESS,
-                                FRAME_READY,    FRAME_BEGUN,  FRAME_ITEM,
-                                FRAME_FAREWELL, FRAME_PLACED, FRAME_LEFT};
+static const char kinds_in[] = {FRAME_RESULT, FRAME_ERROR,   FRAME_PROGRESS, FRAME_READY,
+                                FRAME_BEGUN,  FRAME_ITEM,    FRAME_FAREWELL, FRAME_PLACED,
+                                FRAME_LEFT,   FRAME_COMPILED};
 
 void frame_head(char head[FRAME_HEAD], char kind, uint32_t n)
 {

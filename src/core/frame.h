@@ -21,10 +21,12 @@ enum {
     FRAME_HEAD = 9, /* bytes before the payload */
 
     /* daemon to wrapper, in this order */
-    FRAME_CODE = 'C',    /* source text */
-    FRAME_EVENT = 'V',   /* JSON text */
-    FRAME_CONTEXT = 'X', /* JSON object: execution_id, function_name, remaining_ms, ... */
-    FRAME_GO = 'G',      /* empty: everything has been said */
+    FRAME_CODE = 'C',     /* source text */
+    FRAME_EVENT = 'V',    /* JSON text */
+    FRAME_CONTEXT = 'X',  /* JSON object: execution_id, function_name, remaining_ms, ... */
+    FRAME_COMPILED = 'K', /* what the source text was compiled to before. Also the other way: the
+                             first frame of all, if it was asked for; empty: too large */
+    FRAME_GO = 'G',       /* empty: everything has been said */
 
     /* daemon to a wrapper that stays (call/sip.h), one at a time, after GO was answered */
     FRAME_CALL = 'P',   /* JSON object: what to call, and the token of the answer */

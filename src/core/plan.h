@@ -118,5 +118,7 @@ struct plan {
     bool relay;                   /* a listener on PLAN_RELAY_PORT of its loopback is handed out */
     bool fenced;   /* nothing may be written but where the rights of a file or directory say so, as
                       far as the kernel can refuse it; the program is not warmed */
+    bool compiles; /* the first frame of all is what its source text was compiled to */
+    bool compiled; /* that is known, and among its frames */
     bool scan_all; /* look at the workspace afterwards however it ended, hidden files included */
 };

@@ -21,9 +21,10 @@
 struct event_base;
 
 enum {
-    RUN_PROGRESS_MAX = 64 * 1024, /* bytes of one progress report */
-    RUN_ERROR_MAX = 1024 * 1024,  /* bytes of an error frame */
-    RUN_NOTE_MAX = 1024,          /* room behind a stream for our own last words */
+    RUN_PROGRESS_MAX = 64 * 1024,        /* bytes of one progress report */
+    RUN_ERROR_MAX = 1024 * 1024,         /* bytes of an error frame */
+    RUN_COMPILED_MAX = RUN_PROGRESS_MAX, /* of compiled code: no frame that long is too long */
+    RUN_NOTE_MAX = 1024,                 /* room behind a stream for our own last words */
 };
 
 /* What came out of a run. Owns its buffers. */
@@ -36,6 +37,7 @@ struct run_result {
     struct buf result;   /* raw text of the returned value, not validated yet; empty: none */
     struct buf error;    /* raw text of the error frame; empty: none */
     struct buf progress; /* raw text of the latest progress report */
+    struct buf compiled; /* of a plan that compiles; empty: not told */
     bool result_too_long, frames_broken;
     struct usage usage;
     struct stamps at;

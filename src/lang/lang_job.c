@@ -17,11 +17,12 @@
 #include "base/json.h"
 #include "base/jw.h"
 #include "core/frame.h"
+#include "core/port_run.h"
 
 enum {
     CONTEXT_MAX = 8192,
     PATH_BYTES_MAX = 192,
-    FRAME_COUNT = 4,
+    FRAME_COUNT = 5,
 };
 
 static const struct {
@@ -338,17 +339,21 @@ static int put_context(struct lang_job *j, const struct exec_spec *s)
     jw_kv_int(&w, "memory_limit_in_mb", (int64_t)(s->limits.memory_max >> 20));
     jw_kv_int(&w, "remaining_ms", (int64_t)s->limits.wall_ms);
     jw_kv_int(&w, "result_max", (int64_t)s->limits.result_max);
+    if (j->plan.compiles)
+        jw_kv_int(&w, "compiled_max", RUN_COMPILED_MAX);
     jw_object_end(&w);
     return text.failed ? -1 : frame_put(&j->frames, FRAME_CONTEXT, text.p, text.n);
 }
 
 int lang_job_frames(struct lang_job *j, const struct exec_spec *s, struct err *e)
 {
+    const struct bytes given = j->compiled;
     struct buf *b = &j->frames;
 
-    *b = BUF_INIT(s->code.n + j->event.n + CONTEXT_MAX + FRAME_COUNT * FRAME_HEAD);
-    if (buf_reserve(b, s->code.n + j->event.n + CONTEXT_MAX / 8) < 0 ||
+    *b = BUF_INIT(s->code.n + given.n + j->event.n + CONTEXT_MAX + FRAME_COUNT * FRAME_HEAD);
+    if (buf_reserve(b, s->code.n + given.n + j->event.n + CONTEXT_MAX / 8) < 0 ||
         frame_put(b, FRAME_CODE, s->code.p, s->code.n) < 0 ||
+        (given.n > 0 && frame_put(b, FRAME_COMPILED, given.p, given.n) < 0) ||
         (j->event.n > 0 && frame_put(b, FRAME_EVENT, j->event.p, j->event.n) < 0) ||
         put_context(j, s) < 0 || frame_put(b, FRAME_GO, "", 0) < 0)
         return no_memory(e);

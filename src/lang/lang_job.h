@@ -24,6 +24,7 @@ enum {
 struct lang_job {
     struct plan plan;   /* first member: the port hands out its address */
     struct bytes event; /* what the program is told; n == 0: nothing. Borrowed: only for planning */
+    struct bytes compiled; /* what its text was compiled to; n == 0: not known. The same */
     const char *argv[LANG_ARGS_MAX + 1];
     size_t argc;
     struct plan_file files[LANG_FILES_MAX]; /* paths and contents owned */
@@ -47,7 +48,7 @@ void lang_job_wrapper(struct lang_job *j, const char *text);
  * Returns its path, owned by the job; NULL when memory ran out. */
 const char *lang_job_file(struct lang_job *j, const struct exec_spec *s, const char *stem,
                           const char *suffix, struct bytes content);
-/* The frames that a wrapper reads: code, event, context, go. */
+/* The frames that a wrapper reads: code, what it was compiled to, event, context, go. */
 must_check int lang_job_frames(struct lang_job *j, const struct exec_spec *s, struct err *e);
 
 /* Does a variable of the request begin with one of these? An interpreter reads such variables when

@@ -31,6 +31,7 @@ FRAMES = {
     "X": b'{"execution_id": "x", "function_name": "handler", "remaining_ms": 1}',
     "G": b"",
 }
+KNOWN = _sandbox.MAGIC_NUMBER + _sandbox.marshal_dumps(compile(FRAMES["C"], "/workspace/handler.py", "exec"))
 seed, generator, thread = _random.Random.seed, random._inst, threading.main_thread()
 environ = os.environ._data  # a dictionary of bytes
 environ[b"EVENT_JSON"] = b"{}"  # nearly every run has one
@@ -50,6 +51,7 @@ def rehearsed():
     see."""
     if science:
         science.rehearse()
+    _sandbox.compiled_before(KNOWN, "/workspace/handler.py")
     _sandbox.finish(before)
     sys.modules["__main__"] = main
 

@@ -71,6 +71,7 @@ void run_result_init(struct run_result *r, const struct limits *l)
         .result = BUF_INIT(l->result_max),
         .error = BUF_INIT(RUN_ERROR_MAX),
         .progress = BUF_INIT(RUN_PROGRESS_MAX),
+        .compiled = BUF_INIT(RUN_COMPILED_MAX),
         .usage = USAGE_UNKNOWN,
     };
 }
@@ -82,6 +83,7 @@ void run_result_done(struct run_result *r)
     buf_done(&r->result);
     buf_done(&r->error);
     buf_done(&r->progress);
+    buf_done(&r->compiled);
 }
 
 /* ---- ending ---- */
@@ -348,12 +350,25 @@ static void on_left(struct run *r, const char *p, size_t n)
     on_exited(r, &m);
 }
 
+/* Only the first of all frames is our own wrapper's for sure: nothing of a tenant ran before it. */
+static void on_compiled(struct run *r, bool first, const char *p, size_t n)
+{
+    if (first && r->compiles)
+        replace(&r->result->compiled, p, n);
+}
+
 static void on_frame(void *user, char kind, const char *p, size_t n)
 {
     struct run *r = user;
+    bool first = !r->heard;
 
     if (kind == FRAME_PLACED) {
         r->placed = true;
+        return;
+    }
+    r->heard = true;
+    if (kind == FRAME_COMPILED) {
+        on_compiled(r, first, p, n);
         return;
     }
     if (kind == FRAME_LEFT) {
@@ -733,6 +748,7 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
         return -1;
     result->warm = r->ready = r->sandbox.warm;
     result->template = r->sandbox.template;
+    r->compiles = p->compiles && r->sandbox.template == p->template;
     if (template_is_wasm(r->sandbox.template) && !r->ready)
         r->start_ms = ZYGOTE_MS;
     events_assign(r);

@@ -43,6 +43,8 @@ struct run {
     bool scan_wanted;            /* there was something to look at */
     bool lazy;                   /* files were lent */
     bool scan_all;               /* of the plan */
+    bool compiles;               /* and may tell what to */
+    bool heard;                  /* a frame of it */
     bool placed;                 /* its files are known to have come: what lacks was removed */
     bool leaves;                 /* its own word that it has ended is enough */
     bool paused;

@@ -435,6 +435,11 @@ class Daemon:
         connection.send("POST", "/execute", json={"code": code, "language": language, **fields})
         return connection
 
+    def metric(self, name):
+        """One that has no labels."""
+        lines = self.request("GET", "/metrics").text.splitlines()
+        return float(next(line for line in lines if line.startswith(name + " ")).split()[1])
+
     def returned(self, code, language="python", **fields):
         """The value a run returned; fails unless the run succeeded."""
         result = self.execute(code, language, **fields)

@@ -67,11 +67,6 @@ def wait_empty(results):
     harness.wait_until(lambda: not spooled(results), lambda: f"the spool is empty: {spooled(results)}")
 
 
-def metric(daemon, name):
-    text = daemon.request("GET", "/metrics").text
-    return float(re.search(rf"^{name} (\S+)$", text, re.M)[1])
-
-
 # ---- the result ----
 
 
@@ -157,7 +152,7 @@ def test_it_tries_again_until_it_is_taken(talk, plane, results, acts):
     wait_empty(results)
     assert len(plane.of("result", key)) == len(acts) + 1
     if "close" not in acts:  # on a connection that was used before, libcurl itself tries again
-        assert metric(daemon, "sandbox_callbacks_failed_total") == len(acts)
+        assert daemon.metric("sandbox_callbacks_failed_total") == len(acts)
 
 
 def test_pauses_double_up_to_the_cap(talk, plane):
@@ -190,7 +185,7 @@ def test_conflict_and_unknown_are_final(talk, plane, results, status):
     daemon.wait_record(event_type="callback_delivered", execution_id=marker)
     assert len(plane.of("result", key)) == 1
     assert not list((results / "rejected").iterdir())
-    assert metric(daemon, "sandbox_callbacks_delivered_total") == (2 if status == 409 else 1)
+    assert daemon.metric("sandbox_callbacks_delivered_total") == (2 if status == 409 else 1)
 
 
 @pytest.mark.parametrize("status", [400, 403, 413, 422])
@@ -264,11 +259,11 @@ def test_an_undelivered_result_waits_on_disk(talk, plane, results):
     text = json.loads(file.read_text())
     assert text["execution_id"] == key and set(text["result"]) == MEMBERS
     assert text["persisted_at"].endswith("Z")
-    assert metric(daemon, "sandbox_spool_files") == 1
+    assert daemon.metric("sandbox_spool_files") == 1
     plane.up()
     plane.wait("result", key)
     wait_empty(results)
-    assert metric(daemon, "sandbox_spool_bytes") == 0
+    assert daemon.metric("sandbox_spool_bytes") == 0
 
 
 def test_results_of_an_outage_all_arrive(talk, plane, results):
@@ -333,7 +328,7 @@ def test_a_full_spool_is_said_and_survived(talk, plane, results):
     key = run_async(daemon, "head -c 10000 /dev/zero | tr '\\0' x")
     record = daemon.wait_record(event_type="spool_failed", execution_id=key)
     assert record["level"] == "error"
-    assert metric(daemon, "sandbox_spool_failed_total") == 1
+    assert daemon.metric("sandbox_spool_failed_total") == 1
     small = run_async(daemon)
     harness.wait_until(lambda: spooled(results) == [f"{small}.json"], "a small one still fits")
     plane.up()
@@ -464,7 +459,7 @@ def test_hanging_heartbeats_do_not_delay_the_result(talk, plane):
     keys = [run_async(daemon, "sleep 0.1") for _ in range(20)]
     for key in keys:
         plane.wait("result", key)
-    assert not metric(daemon, "sandbox_callbacks_failed_total")
+    assert not daemon.metric("sandbox_callbacks_failed_total")
 
 
 def test_those_who_wait_in_the_queue_are_heard_of(talk, plane):

@@ -17,11 +17,6 @@ def inspect(daemon, language, code):
     return response.json()
 
 
-def counted(daemon, name):
-    lines = daemon.request("GET", "/metrics").text.splitlines()
-    return int(next(line for line in lines if line.startswith(name + " ")).split()[1])
-
-
 @needs_grammars
 @pytest.mark.parametrize("language, code", [
     ("python", "def add(a: int, b: int = 2) -> int:\n    '''Adds.'''\n    return a + b\n"),
@@ -81,8 +76,8 @@ def test_the_same_code_is_parsed_once(make_daemon):
     first = inspect(daemon, "python", code)
     assert all(inspect(daemon, "python", code) == first for _ in range(5))
     assert inspect(daemon, "ruby", code)["language"] == "ruby"
-    assert counted(daemon, "sandbox_inspections_total") == 2
-    assert counted(daemon, "sandbox_inspections_known_total") == 5
+    assert daemon.metric("sandbox_inspections_total") == 2
+    assert daemon.metric("sandbox_inspections_known_total") == 5
 
 
 @needs_grammars

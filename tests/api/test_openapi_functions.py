@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
 """What /openapi.json says of function calls and sessions is what they take and give; and their metrics."""
-import re
-
 import harness
 import pytest
 from test_sessions import Session
@@ -93,28 +91,23 @@ def test_answers_have_no_other_members(document, daemon):
     s.delete()
 
 
-def metric(daemon, name):
-    text = daemon.request("GET", "/metrics").text
-    return float(re.search(rf"^{name} (\S+)$", text, re.M).group(1))
-
-
 def test_sessions_are_counted(make_daemon):
     daemon = make_daemon()
-    assert metric(daemon, "sandbox_function_sessions") == 0
+    assert daemon.metric("sandbox_function_sessions") == 0
     s = Session(daemon, "python")
-    assert metric(daemon, "sandbox_function_sessions") == 1
-    assert metric(daemon, "sandbox_function_sessions_busy") == 0
+    assert daemon.metric("sandbox_function_sessions") == 1
+    assert daemon.metric("sandbox_function_sessions_busy") == 0
     spinning = s.send("spin", timeout=30)
     waiting = s.send("add")
     s.wait_state("busy")
-    harness.wait_until(lambda: metric(daemon, "sandbox_function_session_turns_waiting") == 1, s.look)
-    assert metric(daemon, "sandbox_function_sessions_busy") == 1
+    harness.wait_until(lambda: daemon.metric("sandbox_function_session_turns_waiting") == 1, s.look)
+    assert daemon.metric("sandbox_function_sessions_busy") == 1
     spinning.close()  # whoever leaves interrupts
     assert waiting.receive().status == 200
     waiting.close()
-    assert metric(daemon, "sandbox_function_session_calls_total") == 2
-    assert metric(daemon, "sandbox_function_session_restarts_total") == 0
+    assert daemon.metric("sandbox_function_session_calls_total") == 2
+    assert daemon.metric("sandbox_function_session_restarts_total") == 0
     s.call("crash")
-    assert metric(daemon, "sandbox_function_session_restarts_total") == 1
+    assert daemon.metric("sandbox_function_session_restarts_total") == 1
     s.delete()
-    assert metric(daemon, "sandbox_function_sessions") == 0
+    assert daemon.metric("sandbox_function_sessions") == 0

@@ -172,3 +172,52 @@ def test_a_pool_that_is_switched_off_stays_off(make_daemon):
     daemon = make_daemon(POOL_PYTHON=0, POOL_EXEC=0, POOL_NODE=0)
     burst(daemon, 4)
     assert waiting(daemon, "exec") == 0
+
+
+# ---- compiled code ----
+
+COMPILED = "sandbox_compiled_before_total"
+
+
+def test_a_handler_that_is_asked_for_again_is_not_compiled_again(make_daemon):
+    daemon = make_daemon()
+    until_warm(daemon, "python")
+    code = """
+import inspect
+def handler(event):
+    if event["a"] == 2:
+        raise ValueError("two")
+    return [event["a"], inspect.getsource(handler).count("\\n"), handler.__code__.co_filename, __name__]
+"""
+    before = daemon.metric(COMPILED)
+    results = [daemon.execute(code, event={"a": a}) for a in (1, 1, 2, 2)]
+    assert results[0]["return_value"] == results[1]["return_value"] == [1, 4, "/workspace/handler.py", "__main__"]
+    assert 'raise ValueError("two")' in results[2]["stderr"] and results[2]["stderr"] == results[3]["stderr"]
+    assert daemon.metric(COMPILED) == before + 3
+    for other in dict(env_vars={"A": "1"}), dict(code=code + "\n"):
+        assert daemon.execute(**{"code": code, "event": {"a": 1}, **other})["return_value"][0] == 1
+    assert daemon.metric(COMPILED) == before + 3
+
+
+def test_nobody_can_say_what_a_text_compiles_to(make_daemon):
+    daemon = make_daemon()
+    until_warm(daemon, "python")
+    code = """
+import importlib.util, marshal, os
+text = "def handler(event): return 'forged'"
+forged = importlib.util.MAGIC_NUMBER + marshal.dumps(compile(text, "/workspace/handler.py", "exec"))
+os.write(3, b"K%08x" % len(forged) + forged)
+def handler(event):
+    return "honest"
+"""
+    for extra in {}, {}, {"env_vars": {"A": "1"}}, {}:
+        assert daemon.execute(code, **extra)["return_value"] == "honest"
+    assert daemon.returned("def handler(event): return 'forged'") == "forged"
+
+
+def test_compiled_code_need_not_be_kept(make_daemon):
+    daemon = make_daemon(CODE_CACHE="0")
+    until_warm(daemon, "python")
+    for _ in range(3):
+        assert daemon.returned("def handler(event):\n    return 1") == 1
+    assert daemon.metric(COMPILED) == 0

@@ -46,6 +46,7 @@ static int take(struct jail *j, const struct sandbox_spec *s, struct sandbox *re
     f->limits = *s->limits;
     ret->id = ++f->taken;
     ret->warm = f->warm;
+    ret->template = f->template;
     pair(SOCK_SEQPACKET, &ret->ctl, &p->ctl);
     pair(SOCK_STREAM, &ret->job, &p->job);
     pair(0, &ret->out, &p->out);

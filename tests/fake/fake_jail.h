@@ -23,9 +23,10 @@ struct fake_jail {
     struct limits limits;                 /* of the last take() */
     size_t taken, killed, released;
     bool warm, refuse;
-    struct usage usage;  /* what usage() answers */
-    unsigned threads;    /* that there are */
-    const char *failure; /* what failure() answers */
+    struct usage usage;          /* what usage() answers */
+    enum plan_template template; /* of those it hands out */
+    unsigned threads;            /* that there are */
+    const char *failure;         /* what failure() answers */
 };
 
 void fake_jail_init(struct fake_jail *f);

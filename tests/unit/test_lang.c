@@ -155,6 +155,71 @@ static void python_gets_its_wrapper(void **state)
     assert_null(p->workspace);
 }
 
+static void what_python_compiled_is_asked_for(void **state)
+{
+    struct exec_spec s = spec_of("python", "def handler(e): pass");
+    cleanup_plan struct plan *p = NULL;
+
+    (void)state;
+    s.asks_compiled = true;
+    p = planned(&s);
+    assert_true(p->compiles);
+    assert_false(p->compiled);
+    assert_non_null(strstr(frame_of(p, FRAME_CONTEXT).p, "\"compiled_max\":65536"));
+    assert_null(frame_of(p, FRAME_COMPILED).p);
+}
+
+static void what_python_compiled_before_comes_along(void **state)
+{
+    struct exec_spec s = spec_of("python", "def handler(e): pass");
+    cleanup_plan struct plan *p = NULL;
+
+    (void)state;
+    s.compiled = BYTES("bytes");
+    p = planned(&s);
+    assert_true(p->compiled);
+    assert_false(p->compiles);
+    assert_bytes(frame_of(p, FRAME_COMPILED), BYTES("bytes"));
+    assert_bytes(frame_of(p, FRAME_CODE), s.code);
+}
+
+static void assert_no_compiling(struct exec_spec s)
+{
+    cleanup_plan struct plan *p = NULL;
+
+    s.asks_compiled = true;
+    s.compiled = BYTES("bytes");
+    p = planned(&s);
+    assert_false(p->compiles);
+    assert_false(p->compiled);
+    assert_null(frame_of(p, FRAME_COMPILED).p);
+    if (p->frames.n > 0)
+        assert_null(strstr(frame_of(p, FRAME_CONTEXT).p, "compiled_max"));
+}
+
+/* A module or a variable of a tenant could have said what comes of somebody else's text. */
+static void what_a_tenant_was_near_is_not_believed(void **state)
+{
+    struct exec_var var = {.name = BYTES("A"), .value = BYTES("1")};
+    struct exec_spec s = spec_of("python", "x");
+
+    (void)state;
+    s.vars = &var;
+    s.vars_n = 1;
+    assert_no_compiling(s);
+    s = spec_of("python", "x");
+    s.workspace = "session-a";
+    assert_no_compiling(s);
+    s = spec_of("python", "x");
+    s.dependencies = PLAN_DEPENDENCIES;
+    assert_no_compiling(s);
+    s = spec_of("python", "x");
+    s.cold = true;
+    assert_no_compiling(s);
+    assert_no_compiling(spec_of("javascript", "x"));
+    assert_no_compiling(spec_of("shell", "x"));
+}
+
 static void javascript_gets_its_wrapper_and_a_heap_limit(void **state)
 {
     struct exec_spec s = spec_of("javascript", "1");
@@ -551,6 +616,9 @@ int main(void)
         cmocka_unit_test(finds_names_and_aliases),
         cmocka_unit_test(refuses_unknown_languages),
         cmocka_unit_test(python_gets_its_wrapper),
+        cmocka_unit_test(what_python_compiled_is_asked_for),
+        cmocka_unit_test(what_python_compiled_before_comes_along),
+        cmocka_unit_test(what_a_tenant_was_near_is_not_believed),
         cmocka_unit_test(javascript_gets_its_wrapper_and_a_heap_limit),
         cmocka_unit_test(shell_is_an_argument),
         cmocka_unit_test(a_long_shell_program_is_a_file),

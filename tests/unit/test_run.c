@@ -224,6 +224,57 @@ static void a_word_is_not_enough_where_others_are(void **state)
     assert_int_equal(s->result.exit_code, 0);
 }
 
+/* What it says of its code, and what of that is believed. */
+static void compiled(struct stage *s, bool asked, bool cold, const char *const frames[],
+                     const char *kept)
+{
+    struct plan p = {.template = TEMPLATE_PYTHON, .compiles = asked};
+
+    s->jail.template = cold ? TEMPLATE_EXEC : TEMPLATE_PYTHON;
+    start_with(s, &p);
+    for (size_t i = 0; frames[i]; i++)
+        write_frame(s->jail.peer[0].job, frames[i][0], frames[i] + 1);
+    exit_with(s, 0, 0);
+    assert_int_equal(s->result.compiled.n, strlen(kept));
+    if (*kept)
+        assert_memory_equal(s->result.compiled.p, kept, strlen(kept));
+}
+
+static void the_first_frame_tells_what_was_compiled(void **state)
+{
+    static const char *const said[] = {"Kours", "R1", "Ktheirs", NULL};
+
+    compiled(*state, true, false, said, "ours");
+}
+
+static void a_later_frame_does_not(void **state)
+{
+    static const char *const said[] = {"R1", "Ktheirs", NULL};
+
+    compiled(*state, true, false, said, "");
+}
+
+static void nor_one_that_nobody_asked_for(void **state)
+{
+    static const char *const said[] = {"Ktheirs", NULL};
+
+    compiled(*state, false, false, said, "");
+}
+
+static void nor_one_of_an_interpreter_that_started_cold(void **state)
+{
+    static const char *const said[] = {"Ktheirs", NULL};
+
+    compiled(*state, true, true, said, "");
+}
+
+static void an_empty_one_keeps_the_place(void **state)
+{
+    static const char *const said[] = {"K", "Ktheirs", NULL};
+
+    compiled(*state, true, false, said, "");
+}
+
 static void the_job_is_what_the_wire_says(void **state)
 {
     struct stage *s = *state;
@@ -587,6 +638,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STAGED(everything_a_program_says_is_collected),
+        STAGED(the_first_frame_tells_what_was_compiled),
+        STAGED(a_later_frame_does_not),
+        STAGED(nor_one_that_nobody_asked_for),
+        STAGED(nor_one_of_an_interpreter_that_started_cold),
+        STAGED(an_empty_one_keeps_the_place),
         STAGED(the_job_is_what_the_wire_says),
         cmocka_unit_test(what_a_warmed_interpreter_has_is_not_sent),
         STAGED(the_word_of_a_program_ends_it),

@@ -30,6 +30,44 @@ def failed(code, *words, event=None, **fields):
     return got
 
 
+# ---- compiled code ----
+
+ONE, TWO = "def handler(event): return 1", "def handler(event): return 2"
+
+
+def compiled(code, **fields):
+    got = run(code, compiled_max=65536, **fields)
+    assert len(got.compiled) == 1, got.frames
+    return got.compiled[0]
+
+
+def test_compiled_code_is_told_only_if_it_is_asked_for():
+    assert run(ONE).compiled == [] and len(compiled(ONE)) > 16
+    assert run("def handler(", compiled_max=65536).compiled == []
+
+
+def test_compiled_code_that_is_known_is_what_runs():
+    assert returned(TWO, known=compiled(ONE)) == 1  # that it is of the same text is the daemon's business
+    assert returned(TWO, known=b"") == 2
+
+
+def test_compiled_code_of_another_interpreter_or_place_is_not_used(tmp_path):
+    known = compiled(ONE)
+    assert returned(TWO, known=b"\0\0\r\n" + known[4:]) == 2
+    assert returned(TWO, known=known, cwd=tmp_path) == 2
+
+
+def test_compiled_code_that_is_too_large_keeps_its_place():
+    assert run(ONE, compiled_max=16).compiled == [b""]
+
+
+def test_an_error_in_compiled_code_shows_its_line():
+    code = "def handler(event):\n    return 1 / event['a']  # a line\n"
+    first, again = run(code, {"a": 0}), run(code, {"a": 0}, known=compiled(code, event={"a": 1}))
+    assert "return 1 / event['a']  # a line" in again.err and again.err == first.err
+    assert again.error == first.error
+
+
 # ---- handlers ----
 
 

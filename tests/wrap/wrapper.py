@@ -39,15 +39,20 @@ def command(language):
 
 
 class Outcome:
-    """What a run left behind; frames are (kind, parsed payload)."""
+    """What a run left behind; frames are (kind, parsed payload, text), but for compiled code."""
 
     def __init__(self, code, out, err, raw):
         self.code, self.out, self.err = code, out.decode(), err.decode()
-        self.frames, at = [], 0
+        self.frames, self.compiled, at = [], [], 0
         while at < len(raw):
             size = int(raw[at + 1:at + 9], 16)
-            text = raw[at + 9:at + 9 + size].decode()
-            self.frames.append((raw[at:at + 1].decode(), json.loads(text), text))
+            payload = raw[at + 9:at + 9 + size]
+            if raw[at:at + 1] == b"K":
+                assert not self.frames, "nothing is said before"
+                self.compiled.append(payload)
+            else:
+                text = payload.decode()
+                self.frames.append((raw[at:at + 1].decode(), json.loads(text), text))
             at += 9 + size
         assert at == len(raw), "the last frame is whole"
 
@@ -114,10 +119,12 @@ def pump(process, channel, job, stdin):
     return [b"".join(chunks) for chunks in got.values()]
 
 
-def run(language, code, event=None, stdin=b"", cwd="/tmp", env=None, argv=None, **told):
+def run(language, code, event=None, stdin=b"", cwd="/tmp", env=None, argv=None, known=None, **told):
     told = {"execution_id": "x-1", "function_name": "handler", "memory_limit_in_mb": 512,
             "remaining_ms": 30000, "result_max": 1 << 30, **told}
     job = frame("C", code)
+    if known is not None:
+        job += frame("K", known)
     if event is not None:
         job += frame("V", event if isinstance(event, (str, bytes)) else json.dumps(event))
     job += frame("X", json.dumps(told)) + frame("G", "")

@@ -14,10 +14,12 @@ builtins, and only the parts that make an error readable are imported late, with
 import atexit
 import builtins
 import gc
+import marshal
 import os
 import posix
 import sys
 import time
+from _frozen_importlib_external import MAGIC_NUMBER
 from _io import BufferedRandom, BufferedWriter, TextIOWrapper
 from _json import encode_basestring, encode_basestring_ascii, make_encoder, make_scanner
 from _thread import allocate_lock
@@ -46,6 +48,7 @@ named_streams = (("stdout", sys.stdout), ("stderr", sys.stderr))
 if sys.stdout is not None:
     sys.stdout.reconfigure(line_buffering=True)  # what was printed survives being killed
 here = [None]  # the program's folder, as the first of sys.path
+marshal_loads, marshal_dumps = marshal.loads, marshal.dumps
 run_exitfuncs, collect, get_objects = atexit._run_exitfuncs, gc.collect, gc.get_objects
 
 prepared = {}  # programs of our own that were compiled before: text to code
@@ -577,6 +580,26 @@ def prepare(source):
     prepared[source] = compile(source, "handler.py", "exec", dont_inherit=True)
 
 
+def compiled_before(known, path):
+    """The code that the daemon kept of this very text, if it is this interpreter's and of this place."""
+    if not known or not known.startswith(MAGIC_NUMBER):
+        return None
+    code = marshal_loads(memoryview(known)[len(MAGIC_NUMBER):])
+    return code if code.co_filename == path else None
+
+
+def compiled(channel, frames, told, source, path):
+    """The program's code. If it is to be kept, that must be said now: nothing of the program has run,
+    and nobody believes it later."""
+    code = (prepared.get(source) or compiled_before(frames.get("K"), path)
+            or compile(source, path, "exec", dont_inherit=True))
+    most = told.get("compiled_max")
+    if most:
+        data = MAGIC_NUMBER + marshal_dumps(code)
+        channel.send(ord("K"), data if len(data) <= most else b"")
+    return code
+
+
 def execute(channel, frames, path):
     """Loads the program and calls its handler: the value as JSON, or an exit code."""
     source = ""
@@ -587,8 +610,7 @@ def execute(channel, frames, path):
         deadline = monotonic() + told.get("remaining_ms", 0) / 1000
         take_place(path)
         main = make_main(source, path)
-        code = prepared.get(source) or compile(source, path, "exec", dont_inherit=True)
-        exec(code, vars(main))
+        exec(compiled(channel, frames, told, source, path), vars(main))
         handler = vars(main).get("handler")
         if handler is None:
             return fail(channel, "HandlerNotFound", "handler(event) is not defined")
