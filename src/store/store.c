@@ -19,13 +19,15 @@
 #include "base/random.h"
 #include "base/sha256.h"
 
-enum { STORE_NAME_MAX = 24, STORE_CHUNK = 256 * 1024, STORE_RANDOM = 8 };
+enum { STORE_NAME_MAX = 24, STORE_CHUNK = 256 * 1024, STORE_RANDOM = 8, STORE_STUCK_MAX = 64 };
 
 struct store {
     struct work_pool *pool; /* borrowed */
     int parent, dir;        /* owned: <state>/artifacts and our own below it */
     char name[STORE_NAME_MAX];
-    uint64_t last; /* the last number given out */
+    uint64_t last;                   /* the last number given out */
+    uint64_t stuck[STORE_STUCK_MAX]; /* what could not be removed, and will be tried again */
+    size_t stuck_n;
 };
 
 /* One file on its way. */
@@ -126,14 +128,23 @@ int store_read(struct store *s, uint64_t number, struct err *e)
     return fd < 0 ? err_sys(e, -errno, "open the kept copy") : fd;
 }
 
-void store_drop(struct store *s, uint64_t number)
+static bool remove_copy(const struct store *s, uint64_t number)
 {
     char name[STORE_NAME_MAX];
 
+    number_name(number, name);
+    return unlinkat(s->dir, name, 0) == 0 || errno == ENOENT;
+}
+
+/* A disk that fails for a while must not be full of what nobody can ask for any more. */
+void store_drop(struct store *s, uint64_t number)
+{
     if (number == 0)
         return;
-    number_name(number, name);
-    (void)unlinkat(s->dir, name, 0);
+    while (s->stuck_n > 0 && remove_copy(s, s->stuck[s->stuck_n - 1]))
+        s->stuck_n--;
+    if (!remove_copy(s, number) && s->stuck_n < STORE_STUCK_MAX)
+        s->stuck[s->stuck_n++] = number;
 }
 
 /* From its beginning; the descriptor stays the caller's. NULL: it cannot be read. */
