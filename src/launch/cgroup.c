@@ -333,12 +333,14 @@ static int slot_files(const struct cgroups *c, struct cgroup_slot *s)
 int cgroup_slot_open(const struct cgroups *c, unsigned index, struct cgroup_slot *ret,
                      struct err *e)
 {
-    struct cgroup_slot s = {
-        .index = index, .procs = {-1, -1, -1, -1},
-             .usage = {-1, -1, -1, -1}
-    };
-    int r = c->version ? slot_files(c, &s) : 0;
+    struct cgroup_slot s = {.index = index};
+    int r;
 
+    for (size_t i = 0; i < CG_CONTROLLER_COUNT; i++)
+        s.procs[i] = -1;
+    for (size_t i = 0; i < CG_USAGE_COUNT; i++)
+        s.usage[i] = -1;
+    r = c->version ? slot_files(c, &s) : 0;
     if (r < 0) {
         cgroup_slot_close(&s);
         (void)cgroup_slot_remove(c, index);
