@@ -212,10 +212,11 @@ class Handler(Walled):
 
     def warm(self, daemon):
         """What is made once is made, and a warmed interpreter is used where there is one."""
-        def is_warm():
+        def is_warm():  # that first: whoever comes right after another finds none that is prepared
+            warm = self.language not in TINY or daemon.execute(TINY[self.language], self.language)["isolation"]["warm"]
             assert self.answer(daemon)[0] == "right"
             self.right = None
-            return self.language not in TINY or daemon.execute(TINY[self.language], self.language)["isolation"]["warm"]
+            return warm
         harness.wait_until(is_warm, "a warmed interpreter")
         assert self.answer(daemon)[0] == "right" and self.answer(daemon)[0] == "right"
 
