@@ -1,36 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of a process that is copied a lot, by what its copies do with it.
+ * The memory that every copy of a process writes to, copied with it.
  *
  * A fork shares memory until somebody writes, and each first write to a page is a
  * trap into the kernel that costs three times what copying the page does. Pages
  * that are pinned, as for a device that might write to them, are never shared: a
- * fork copies them at once. And of files it copies no page tables, so that every
- * copy faults the code of its libraries in again, unless something in such a
- * mapping is private already.
- *
- * So a trial copy shows what is written to and what is read; the one is pinned by
- * whoever makes copies, the other made part of what is copied. Where the kernel
- * refuses, copies work as always, only slower.
+ * fork copies them at once. So a trial copy shows which ones these are, and
+ * whoever makes copies pins them. Where the kernel refuses, copies work as
+ * always, only slower.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 #include <sys/uio.h>
+
+#include "base/cleanup.h"
 
 enum { HOT_RUNS_MAX = 512 };
 
-struct hot_runs {
-    struct iovec of[HOT_RUNS_MAX]; /* whole pages, in the order of addresses */
-    size_t n;
-};
-
 struct hot {
-    struct hot_runs written, read; /* the latter of files only */
+    struct iovec runs[HOT_RUNS_MAX]; /* whole pages, in the order of addresses */
+    size_t n;
+    struct hot *seen; /* what a trial tells; memory that it shares with us */
 };
 
-/* Runs `trial` in a copy of this process, learns what it did, and takes what it read of files into
- * its own page tables. */
-void hot_settle(struct hot *h, void (*trial)(void *user), void *user);
+/* Makes a copy of this process, with `copy` or fork(), in which it returns true: that is to do what
+ * every copy does, and to end with hot_tell(). Returns false when it has, or could not. */
+must_check bool hot_try(struct hot *h, pid_t (*copy)(void));
+__attribute__((noreturn)) void hot_tell(const struct hot *h);
+
 /* From now on copies of this process get their own of what they write to. */
 void hot_pin(const struct hot *h);

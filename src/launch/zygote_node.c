@@ -37,6 +37,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "launch/hot.h"
 #include "launch/keeper.h"
 #include "launch/napi.h"
 #include "launch/renew.h"
@@ -59,7 +60,7 @@ enum {
 };
 
 /* Why serve() returned. */
-enum { WOKEN_TO_WORK = 1, WOKEN_TO_TRY };
+enum { WOKEN_TO_WORK = 1, WOKEN_TO_TRY, WOKEN_TO_LEARN };
 
 typedef size_t heap_limit_fn(void *user, size_t now, size_t initial);
 
@@ -79,6 +80,7 @@ struct node {
     struct filters filters;
     struct init_host host;
     struct keeper keeper;
+    struct hot hot;
     jmp_buf back;
     uint32_t flags; /* of the job */
 };
@@ -196,12 +198,25 @@ static int try_one(struct node *n, struct err *e)
     return 0;
 }
 
+/* Another one does what every copy does, and no more. */
+static void learn(struct node *n)
+{
+    const char *what;
+
+    if (!hot_try(&n->hot, threads_fork))
+        return;
+    (void)close_range(ZYGOTE_FD, ~0u, 0);
+    if (wake(n, &what) == 0)
+        longjmp(n->back, WOKEN_TO_LEARN);
+    _exit(EXIT_FAILURE);
+}
+
 static int prepare(struct node *n, struct err *e)
 {
     if (!n->symbols.seed)
         return err_set(e, ERR_HOST, "this node does not let its random numbers be seeded");
-    n->host =
-        (struct init_host){.run = first_process, .user = n, .fork = threads_fork, .copied = true};
+    n->host = (struct init_host){
+        .run = first_process, .user = n, .fork = threads_fork, .copied = true, .hot = &n->hot};
     if (fcntl(ZYGOTE_FD, F_SETFD, FD_CLOEXEC) < 0)
         return err_set(e, ERR_HOST, "it is started by sandbox-launcher");
     if (filters_build(&n->filters, e) < 0 || threads_park(&n->threads, e) < 0)
@@ -213,10 +228,11 @@ static int prepare(struct node *n, struct err *e)
     return renew_memory(e); /* last: whatever was allocated since would be missing in copies */
 }
 
-/* Never returns in the zygote. In a copy: why. */
+/* Never returns in the zygote. In a copy: why. 1: what copies do can be learned from one. */
 static napi_value serve(napi_env env, napi_callback_info info)
 {
     struct node *n = node_of(env, info);
+    int32_t can_learn = 0;
     struct err e = {0};
     int why;
 
@@ -227,6 +243,9 @@ static napi_value serve(napi_env env, napi_callback_info info)
         return make_number(env, why);
     if (try_one(n, &e) < 0)
         die(e.text);
+    (void)napi_get_value_int32(env, argument(env, info), &can_learn);
+    if (can_learn)
+        learn(n);
     zygote_serve(&n->filters, &n->host, &n->keeper);
     keeper_run(&n->keeper);
 }
@@ -313,6 +332,11 @@ static napi_value revive_later(napi_env env, napi_callback_info info)
         timer_settime(timer, 0, &when, NULL) < 0)
         return revive(env, info); /* then at once */
     return make_number(env, 0);
+}
+
+static napi_value learned(napi_env env, napi_callback_info info)
+{
+    hot_tell(&node_of(env, info)->hot);
 }
 
 static napi_value make_list(napi_env env, char *const *texts)
@@ -429,6 +453,7 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
         {"revive",      revive      },
         {"reviveLater", revive_later},
         {"waiting",     waiting     },
+        {"learned",     learned     },
         {"job",         job         },
         {"pid",         pid         },
         {"entropy",     entropy     },

@@ -14,6 +14,7 @@
 
 const JOB = 3;
 const TO_TRY = 2;
+const TO_LEARN = 3;
 const REHEARSALS = 4;
 const TRIAL_MS = 15000;
 
@@ -34,7 +35,7 @@ const MODULES = ['async_hooks', 'buffer', 'child_process', 'console', 'crypto', 
     'worker_threads', 'zlib'];
 
 delete process.env.LD_PRELOAD;
-const { entropy, feed, job, leave, pid, revive, serve, waiting, wrapper: text } = module.exports;
+const { entropy, feed, job, learned, leave, pid, revive, serve, waiting, wrapper: text } = module.exports;
 
 let rehearsing = true;
 
@@ -180,13 +181,14 @@ function wake(why) {
         if (why === TO_TRY) tryOut();
         else work();
     };
-    if (why !== TO_TRY && waiting()) { // it would only delay the job
+    if (why !== TO_TRY && why !== TO_LEARN && waiting()) { // it would only delay the job
         begin();
         return;
     }
     const end = rehearse(PROGRAMS[0]);
     setImmediate(() => {
         end();
+        if (why === TO_LEARN) learned();
         begin();
     });
 }
@@ -207,7 +209,7 @@ async function prepare() {
     await wait(20);
     gc();
     await wait(20);
-    setImmediate(() => wake(serve()));
+    setImmediate(() => wake(serve(1)));
 }
 
 prepare();

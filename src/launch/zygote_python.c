@@ -324,10 +324,14 @@ __attribute__((noreturn)) static void run_job(void *user)
     runner_leave(j.head.flags, (int)status, false);
 }
 
-static void try_out(void *user)
+/* What every copy does. */
+static void learn(struct warmed *w, struct hot *h)
 {
-    wake(user);
-    rehearse(user);
+    if (!hot_try(h, NULL))
+        return;
+    wake(w);
+    rehearse(w);
+    hot_tell(h);
 }
 
 /* Nothing of the daemon's terminal may decide how Python buffers. */
@@ -362,7 +366,7 @@ int main(int argc, char **argv)
     heap_settle();
     text_settle();
     text_join();
-    hot_settle(&hot, try_out, &w);
+    learn(&w, &hot);
     zygote_serve(&filters, &host, &k);
     keeper_run(&k);
 }
