@@ -125,7 +125,7 @@ def test_prefix_and_slashes_are_normalised(talk, plane):
     daemon = talk(CONTROL_PLANE_URL=plane.url + "/base//", CALLBACK_PREFIX="internal/")
     key = run_async(daemon)
     assert plane.wait("result", key)[0].path == f"/base/internal/executions/{key}/result"
-    assert plane.of("ready")[0].path == "/base/internal/containers/ready"
+    assert plane.wait("ready")[0].path == "/base/internal/containers/ready"
 
 
 def test_without_a_control_plane_nothing_is_kept(make_daemon, results):
