@@ -112,6 +112,8 @@ void text_join(void)
     (void)dl_iterate_phdr(join_library, &seen_program);
 }
 
+/* The rest of its last huge page must be nobody's. It is never given back: what is moved there
+ * brings its own. KERNEL 4.17: it would be mapped elsewhere if it is taken. */
 static bool take_rest(uintptr_t from)
 {
     size_t n = round_up(from, HUGE_PAGE) - from;
@@ -120,6 +122,7 @@ static bool take_rest(uintptr_t from)
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == (void *)from;
 }
 
+/* What is written to begins on a huge page of its own, behind what was closed after relocation. */
 static void move_data(struct segment g)
 {
     g.begin = round_up(g.begin, HUGE_PAGE);

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-/* Moves the program's own code and constants. What cannot be moved stays where it is. */
+/* Moves the program's own code, constants and data. What cannot be moved stays where it is. */
 void text_settle(void);
 
 /*

@@ -206,6 +206,13 @@ static void wake(const struct warmed *w)
     Py_XDECREF(number);
 }
 
+static void wake_copy(const struct warmed *w)
+{
+    if (w->science) /* who knows what those modules left to be done after a fork */
+        PyOS_AfterFork_Child();
+    wake(w);
+}
+
 static const char *variable(char **envp, const char *name)
 {
     size_t n = strlen(name);
@@ -306,9 +313,7 @@ __attribute__((noreturn)) static void run_job(void *user)
     (void)prctl(PR_SET_NAME, "python3");
     (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is an exception, as in every Python, */
     (void)signal(SIGXFSZ, SIG_IGN); /* and so is a file that is larger than its own limit */
-    if (w->science)                 /* who knows what they left to be done after a fork */
-        PyOS_AfterFork_Child();
-    wake(w);
+    wake_copy(w);
     if (!runner_has_job(SOON_MS))
         rehearse(w);
     r = runner_read(NULL, &j, &what);
@@ -329,7 +334,7 @@ static void learn(struct warmed *w, struct hot *h)
 {
     if (!hot_try(h, NULL))
         return;
-    wake(w);
+    wake_copy(w);
     rehearse(w);
     hot_tell(h);
 }
