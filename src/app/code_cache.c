@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/hash.h"
 #include "base/random.h"
 
 enum { BUCKETS = 256, SHARE = 8 /* of all bytes that one may take: an eighth */ };
@@ -56,20 +57,9 @@ void code_cache_free(struct code_cache *c)
     free(c);
 }
 
-/* A word at a time; the last one is filled up with zeros, so the length counts as well. */
 static uint64_t hash(const struct code_cache *c, struct bytes code)
 {
-    uint64_t h = c->seed ^ code.n;
-
-    for (size_t at = 0; at < code.n; at += sizeof h) {
-        size_t n = code.n - at < sizeof h ? code.n - at : sizeof h;
-        uint64_t word = 0;
-
-        memcpy(&word, code.p + at, n);
-        h = (h ^ word) * 0x9e3779b97f4a7c15u;
-        h ^= h >> 32;
-    }
-    return h;
+    return hash_bytes(c->seed ^ code.n, code.p, code.n);
 }
 
 static struct kept *find(struct code_cache *c, struct bytes code, uint64_t h)
@@ -101,10 +91,13 @@ bool code_cache_wants(const struct code_cache *c, struct bytes code)
 
 void code_cache_add(struct code_cache *c, struct bytes code, struct bytes compiled)
 {
-    uint64_t h = hash(c, code);
     struct kept *k;
+    uint64_t h;
 
-    if (compiled.n == 0 || code.n + compiled.n > c->bytes_max / SHARE || find(c, code, h))
+    if (compiled.n == 0 || code.n + compiled.n > c->bytes_max / SHARE)
+        return;
+    h = hash(c, code);
+    if (find(c, code, h))
         return;
     k = malloc(sizeof *k + code.n + compiled.n);
     if (!k)

@@ -93,7 +93,7 @@ static void keep_code(struct execution *x)
 {
     const struct buf *to = &x->result.compiled;
 
-    if (x->code.n > 0 && to->n > 0)
+    if (x->code.n > 0)
         code_cache_add(x->app->codes, (struct bytes){x->code.p, x->code.n},
                        (struct bytes){to->p, to->n});
     buf_done(&x->code);
@@ -572,8 +572,7 @@ void app_done(struct app *a)
     if (!a->expiry)
         return; /* never initialised */
     survey_stop(a);
-    if (a->concluding)
-        on_told(-1, 0, a);
+    on_told(-1, 0, a);
     a->admission.granting = true; /* what is freed now makes room for nobody */
     calls_done(&a->calls);
     fsessions_done(&a->fsessions);

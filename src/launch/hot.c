@@ -3,16 +3,15 @@
 
 #include <fcntl.h>
 #include <linux/io_uring.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "launch/sys.h"
 
 enum { PAGE = 4096, ENTRIES = 512, MAPPING_MAX = 1 << 30, TRIAL_MS = 15000 };
 
@@ -82,13 +81,12 @@ static void look(struct hot *h)
 static bool has_told(pid_t copy)
 {
     cleanup_reap pid_t pid = copy;
-    cleanup_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    int status = -1;
+    int status;
 
-    if (fd < 0 || poll(&p, 1, TRIAL_MS) <= 0)
+    if (sys_await(pid, TRIAL_MS, &status) < 0)
         return false;
-    return waitpid(pid, &status, 0) == take_pid(&pid) && status == 0;
+    (void)take_pid(&pid);
+    return status == 0;
 }
 
 /* What the copy notes is shared memory, else it would be noted, too. */

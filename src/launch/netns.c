@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 
 /* No TIME_WAIT may outlive its process; low ports are nobody's inside; nothing is remembered of
  * past connections. Best effort: what cannot be set shows as a trace and costs only the reuse. */
@@ -34,7 +35,7 @@ static const char *const files[NETNS_FILES] = {
     "/proc/self/net/snmp",
     "/proc/self/net/snmp6",
 };
-enum { SOCKSTAT, PART = 4096 };
+enum { SOCKSTAT };
 
 static int loopback_up(void)
 {
@@ -55,31 +56,17 @@ static void apply_settings(void)
     }
 }
 
-/* FNV-1a over words: a fingerprint, not a secret. What is behind the end is zero. */
-static uint64_t add(uint64_t print, const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i += sizeof print) {
-        uint64_t word;
-
-        memcpy(&word, p + i, sizeof word);
-        print = (print ^ word) * 0x100000001b3u;
-        print ^= print >> 32; /* or the upper half of a word would never reach the lower */
-    }
-    return print;
-}
-
 static uint64_t fingerprint(const struct netns *ns)
 {
-    uint64_t print = 0xcbf29ce484222325u;
-    char text[PART + sizeof print];
+    uint64_t print = 0;
+    char text[4096];
 
     for (size_t i = SOCKSTAT + 1; i < NETNS_FILES; i++) {
-        ssize_t n = ns->files[i] < 0 ? 0 : PART;
+        ssize_t n = ns->files[i] < 0 ? 0 : sizeof text;
 
-        for (off_t at = 0; n == PART; at += n) { /* less than was asked for: the end */
-            n = pread(ns->files[i], text, PART, at);
-            memset(text + (n > 0 ? n : 0), 0, sizeof print);
-            print = add(print, text, n > 0 ? (size_t)n : 0);
+        for (off_t at = 0; n == sizeof text; at += n) { /* less than was asked for: the end */
+            n = pread(ns->files[i], text, sizeof text, at);
+            print = hash_bytes(print, text, n > 0 ? (size_t)n : 0);
         }
     }
     return print;

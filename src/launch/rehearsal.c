@@ -55,10 +55,10 @@ int rehearsal_frame(struct rehearsal *r, char kind, const char *payload, size_t 
 int rehearsal_begin(const struct rehearsal *r, struct rehearsal_ends *ret)
 {
     cleanup_close int here = -1, there = -1, kept = -1;
-    int sp[2], e;
+    int sp[2], e = fd_socketpair(SOCK_STREAM, sp);
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sp) < 0)
-        return -errno;
+    if (e < 0)
+        return e;
     here = sp[0], there = sp[1];
     e = fd_write_all(there, r->bytes, r->n);
     if (e < 0)

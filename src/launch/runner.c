@@ -27,15 +27,19 @@ bool runner_has_job(int ms)
 }
 
 /* What is freed is what malloc gives out next. */
-void runner_rehearse(void)
+void runner_touch(size_t n)
 {
-    for (size_t n = BLOCK_STEP; n <= BLOCK_MAX; n += BLOCK_STEP) {
-        char *p = malloc(n);
+    char *p = malloc(n);
 
-        if (p)
-            os_wipe(p, n); /* what nobody reads the compiler would leave out */
-        free(p);
-    }
+    if (p)
+        os_wipe(p, n); /* what nobody reads the compiler would leave out */
+    free(p);
+}
+
+static void rehearse(void)
+{
+    for (size_t n = BLOCK_STEP; n <= BLOCK_MAX; n += BLOCK_STEP)
+        runner_touch(n);
 }
 
 static int read_exact(void *p, size_t n)
@@ -271,7 +275,7 @@ void runner_exec(void *user)
     int r;
 
     if (!runner_has_job(0))
-        runner_rehearse();
+        rehearse();
     r = runner_read(user, &j, &what);
     if (r == -ENODATA)
         _exit(0); /* never used */

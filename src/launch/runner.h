@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -24,9 +25,9 @@ struct job {
 /* Is there one to read, now or within this time? Then whatever could be done before would only
  * delay it. */
 bool runner_has_job(int ms);
-/* Before a job is there: touches what malloc gives to a small one. After a fork the first touch of
- * a page is its copy. */
-void runner_rehearse(void);
+/* Before a job is there: touches so much of what malloc gives out next. After a fork the first
+ * touch of a page is its copy. */
+void runner_touch(size_t n);
 /* room: of a plain sandbox, whose files are elsewhere than the job says (room.h); else NULL. */
 /* Reads a job, applies limits, directory and files. 0, or -errno with *ret_what saying at which
  * point; -ENODATA: the daemon closed the socket without a job. */

@@ -24,7 +24,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -42,6 +41,7 @@
 #include "launch/napi.h"
 #include "launch/renew.h"
 #include "launch/runner.h"
+#include "launch/sys.h"
 #include "launch/text.h"
 #include "launch/threads.h"
 #include "launch/zygote.h"
@@ -174,7 +174,6 @@ __attribute__((noreturn)) static void first_process(void *user)
 static int try_one(struct node *n, struct err *e)
 {
     cleanup_reap pid_t pid = threads_fork();
-    struct pollfd p = {.events = POLLIN};
     const char *what;
     int status = 0, r;
 
@@ -188,12 +187,10 @@ static int try_one(struct node *n, struct err *e)
         (void)fprintf(stderr, "sandbox-zygote-node: %s: %s\n", what, strerror(-r));
         _exit(EXIT_FAILURE);
     }
-    p.fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    r = p.fd < 0 ? -1 : poll(&p, 1, TRIAL_MS);
-    closep(&p.fd);
-    if (r <= 0)
+    if (sys_await(pid, TRIAL_MS, &status) < 0)
         return err_set(e, ERR_HOST, "a copy of this node does not come to an end");
-    if (waitpid(pid, &status, 0) != take_pid(&pid) || status != 0)
+    (void)take_pid(&pid);
+    if (status != 0)
         return err_set(e, ERR_HOST, "a copy of this node does not work (status %d)", status);
     return 0;
 }

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/os.h"
 #include "launch/heap.h"
 #include "launch/hot.h"
 #include "launch/keeper.h"
@@ -270,16 +269,6 @@ static long run_program(struct warmed *w, const struct job *j)
     return code ? PyLong_AsLong(code) : 1;
 }
 
-/* Room for a job that is larger than ours. */
-static void rehearse_malloc(void)
-{
-    char *p = malloc(JOB_ROOM);
-
-    if (p)
-        os_wipe(p, JOB_ROOM); /* what nobody reads the compiler would leave out */
-    free(p);
-}
-
 /* What it touches is then private before the job comes. */
 static void rehearse(struct warmed *w)
 {
@@ -296,7 +285,7 @@ static void rehearse(struct warmed *w)
         PyErr_Clear();
     Py_XDECREF(done);
     (void)fflush(NULL);
-    rehearse_malloc();
+    runner_touch(JOB_ROOM); /* for one that is larger than ours */
     rehearsal_end(&ends);
 }
 

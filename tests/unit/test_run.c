@@ -170,15 +170,22 @@ static void everything_a_program_says_is_collected(void **state)
     assert_true(s->result.at.ended >= s->result.at.running);
 }
 
+/* Where there are so many threads. */
+static void start_that_may_leave(struct stage *s, struct plan *p, unsigned threads)
+{
+    s->jail.jail.traits = JAIL_MEMORY | JAIL_PIDS;
+    s->jail.threads = threads;
+    start_with(s, p);
+    fake_init_says(&s->jail, 0, INIT_READY, 0, 0);
+}
+
 /* Init would only say the same, later. */
 static void the_word_of_a_program_ends_it(void **state)
 {
     struct stage *s = *state;
+    struct plan p = {0};
 
-    s->jail.jail.traits = JAIL_MEMORY | JAIL_PIDS;
-    s->jail.threads = 3;
-    start(s);
-    fake_init_says(&s->jail, 0, INIT_READY, 0, 0);
+    start_that_may_leave(s, &p, 3);
     write_text(s->jail.peer[0].out, "hello");
     write_frame(s->jail.peer[0].job, FRAME_RESULT, "1");
     write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7\3");
@@ -193,35 +200,28 @@ static void the_word_of_a_program_ends_it(void **state)
     assert_int_equal(s->jail.released, 1);
 }
 
-static void a_word_is_not_enough_where_something_stays(void **state)
+static void says_in_vain(struct stage *s, struct plan *p, unsigned threads, const char *word)
 {
-    struct stage *s = *state;
-    struct plan p = {.scan_all = true};
-
-    s->jail.jail.traits = JAIL_MEMORY | JAIL_PIDS;
-    s->jail.threads = 3;
-    start_with(s, &p);
-    fake_init_says(&s->jail, 0, INIT_READY, 0, 0);
-    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7\3");
+    start_that_may_leave(s, p, threads);
+    write_frame(s->jail.peer[0].job, FRAME_LEFT, word);
     turn(s);
     assert_int_equal(s->done, 0);
     exit_with(s, 0, 0);
     assert_int_equal(s->result.exit_code, 0);
 }
 
+static void a_word_is_not_enough_where_something_stays(void **state)
+{
+    struct plan p = {.scan_all = true};
+
+    says_in_vain(*state, &p, 3, "\7\3");
+}
+
 static void a_word_is_not_enough_where_others_are(void **state)
 {
-    struct stage *s = *state;
+    struct plan p = {0};
 
-    s->jail.jail.traits = JAIL_MEMORY | JAIL_PIDS;
-    s->jail.threads = 2;
-    start(s);
-    fake_init_says(&s->jail, 0, INIT_READY, 0, 0);
-    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7\1");
-    turn(s);
-    assert_int_equal(s->done, 0);
-    exit_with(s, 0, 0);
-    assert_int_equal(s->result.exit_code, 0);
+    says_in_vain(*state, &p, 2, "\7\1");
 }
 
 /* What it says of its code, and what of that is believed. */
