@@ -421,10 +421,12 @@ def test_who_is_not_alone_has_not_left(daemon):
     """Its children are of the program, too: what it says of itself alone does not end it."""
     mark = harness.marker()
     result = daemon.execute(f"""
-import os, subprocess
+import fcntl, os, subprocess, termios, time
 def handler(event):
     subprocess.Popen(["/bin/bash", "-c", "{harness.spawn_marked(mark)}"])
     os.write(3, b"Q00000002\\x07\\x01")
+    while any(fcntl.ioctl(3, termios.TIOCOUTQ, bytes(4))):  # until it was heard, while the child is there
+        time.sleep(0.001)
     return "the end"
 """)
     assert result["status"] == "success" and result["return_value"] == "the end", result
