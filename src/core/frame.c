@@ -21,6 +21,28 @@ void frame_head(char head[FRAME_HEAD], char kind, uint32_t n)
         head[i] = digits[n & 15];
 }
 
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int frame_length(const char *head, size_t have, uint32_t *ret)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 1; i < have && i < FRAME_HEAD; i++) {
+        int d = digit(head[i]);
+
+        if (d < 0)
+            return -1;
+        n = n << 4 | (uint32_t)d;
+    }
+    *ret = n;
+    return 0;
+}
+
 int frame_put(struct buf *b, char kind, const void *p, size_t n)
 {
     char head[FRAME_HEAD];
@@ -53,27 +75,15 @@ static int break_off(struct frame_reader *r)
     return -1;
 }
 
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Checks as much of a head as there is, so that garbage is refused at its first byte. */
 static int head_check(struct frame_reader *r, const char *p, size_t have, size_t *ret_payload)
 {
-    uint32_t n = 0;
+    uint32_t n;
 
     if (have > 0 && !memchr(kinds_in, p[0], sizeof kinds_in))
         return break_off(r);
-    for (size_t i = 1; i < have && i < FRAME_HEAD; i++) {
-        int d = digit(p[i]);
-
-        if (d < 0)
-            return break_off(r);
-        n = n << 4 | (uint32_t)d;
-    }
+    if (frame_length(p, have, &n) < 0)
+        return break_off(r);
     if (have >= FRAME_HEAD && n > r->payload_max) {
         r->too_long = true;
         return break_off(r);

@@ -8,10 +8,8 @@
  *
  * Exit status 0: there is an answer. 1: there is an error instead. 3: memory ran out.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tree_sitter/api.h>
@@ -23,7 +21,7 @@
 #include "inspect/inspect.h"
 #include "inspect/memory.h"
 
-enum { FRAMES_FD = 3, READ_PART = 256 * 1024, HEX = 16, EXIT_USAGE = 2 };
+enum { FRAMES_FD = 3, READ_PART = 256 * 1024, EXIT_USAGE = 2 };
 
 /* ---- in and out ---- */
 
@@ -83,32 +81,15 @@ static int read_plain(struct buf *text, struct inspect_error *e)
     }
 }
 
-static size_t digit_value(char c)
-{
-    return (size_t)(c <= '9' ? c - '0' : tolower(c) - 'a' + 10);
-}
-
-static int frame_length(const char head[FRAME_HEAD], size_t *ret)
-{
-    size_t n = 0;
-
-    for (size_t i = 1; i < FRAME_HEAD; i++) {
-        if (!isxdigit((unsigned char)head[i]))
-            return -1;
-        n = n * HEX + digit_value(head[i]);
-    }
-    *ret = n;
-    return 0;
-}
-
 /* Frames up to the one that says go. */
 static int read_frames(struct buf *text, struct inspect_error *e)
 {
     char head[FRAME_HEAD];
-    size_t n;
+    uint32_t n;
 
     for (;;) {
-        if (read_exactly(FRAMES_FD, head, sizeof head) < 0 || frame_length(head, &n) < 0)
+        if (read_exactly(FRAMES_FD, head, sizeof head) < 0 ||
+            frame_length(head, sizeof head, &n) < 0)
             return fail(e, "ProtocolError", "a frame is broken");
         if (head[0] == FRAME_GO)
             return n == 0 ? 0 : fail(e, "ProtocolError", "a frame is broken");
@@ -138,14 +119,14 @@ static void error_json(const struct inspect_error *e, struct buf *out)
 
 static int answer(bool plain, bool ok, struct buf *json)
 {
-    char head[FRAME_HEAD + 1];
+    char head[FRAME_HEAD];
 
     if (plain) {
         (void)buf_putc(json, '\n');
         return write_all(ok ? STDOUT_FILENO : STDERR_FILENO, json->p, json->n);
     }
-    (void)snprintf(head, sizeof head, "%c%08zx", ok ? FRAME_RESULT : FRAME_ERROR, json->n);
-    if (write_all(FRAMES_FD, head, FRAME_HEAD) < 0)
+    frame_head(head, ok ? FRAME_RESULT : FRAME_ERROR, (uint32_t)json->n);
+    if (write_all(FRAMES_FD, head, sizeof head) < 0)
         return -1;
     return write_all(FRAMES_FD, json->p, json->n);
 }

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -59,31 +57,43 @@ static int write_parts(int fd, struct iovec *v, int n)
     return 0;
 }
 
+int python_channel_put(struct python_channel *c, char kind, const char *payload, size_t n)
+{
+    char head[FRAME_HEAD];
+    struct iovec v[] = {
+        {.iov_base = head,            .iov_len = FRAME_HEAD},
+        {.iov_base = (char *)payload, .iov_len = n         }
+    };
+    int r;
+
+    if (c->ended || c->pid != getpid())
+        return 0;
+    if (!is_still_ours(c)) {
+        c->ended = true;
+        (void)PyErr_Format(PyExc_OSError,
+                           "the program closed the descriptor its result is returned through");
+        return -1;
+    }
+    frame_head(head, kind, (uint32_t)n);
+    r = write_parts(c->fd, v, 2);
+    if (r == 0)
+        return 0;
+    errno = -r;
+    (void)PyErr_SetFromErrno(PyExc_OSError);
+    return -1;
+}
+
 static PyObject *channel_send(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     struct python_channel *c = PyCapsule_GetPointer(self, NULL);
-    char head[FRAME_HEAD + 1], *payload;
-    struct iovec v[2];
     Py_ssize_t size;
-    int r;
+    char *payload;
 
     if (n != 2 || PyBytes_AsStringAndSize(args[1], &payload, &size) < 0)
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "send(kind, payload)");
-    if (c->ended || c->pid != getpid())
-        Py_RETURN_NONE;
-    if (!is_still_ours(c)) {
-        c->ended = true;
-        return PyErr_Format(PyExc_OSError,
-                            "the program closed the descriptor its result is returned through");
-    }
-    (void)snprintf(head, sizeof head, "%c%08zx", (char)PyLong_AsLong(args[0]), (size_t)size);
-    v[0] = (struct iovec){.iov_base = head, .iov_len = FRAME_HEAD};
-    v[1] = (struct iovec){.iov_base = payload, .iov_len = (size_t)size};
-    r = write_parts(c->fd, v, 2);
-    if (r == 0)
-        Py_RETURN_NONE;
-    errno = -r;
-    return PyErr_SetFromErrno(PyExc_OSError);
+    if (python_channel_put(c, (char)PyLong_AsLong(args[0]), payload, (size_t)size) < 0)
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 static PyObject *channel_end(PyObject *self, PyObject *none)
@@ -159,16 +169,21 @@ static PyObject *remember(struct python_ends *e, PyObject *const *args, Py_ssize
     Py_RETURN_TRUE;
 }
 
+bool python_is_settled(const struct python_ends *e)
+{
+    for (size_t i = 0; i < e->n; i++)
+        if (size_of(e->of[i]) != e->sizes[i])
+            return false;
+    return e->n > 0 && exits_now(e) == e->exits;
+}
+
 static PyObject *settled(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     struct python_ends *e = PyCapsule_GetPointer(self, NULL);
 
     if (n > 0)
         return remember(e, args, n);
-    for (size_t i = 0; i < e->n; i++)
-        if (size_of(e->of[i]) != e->sizes[i])
-            Py_RETURN_FALSE;
-    return PyBool_FromLong(e->n > 0 && exits_now(e) == e->exits);
+    return PyBool_FromLong(python_is_settled(e));
 }
 
 PyObject *python_settled(struct python_ends *e)
@@ -218,13 +233,12 @@ static bool take(struct reader *r, char *p, size_t n)
 
 static PyObject *read_frame(struct reader *r, char *ret_kind)
 {
-    char head[FRAME_HEAD + 1] = "";
+    char head[FRAME_HEAD];
     PyObject *payload;
-    size_t n;
+    uint32_t n;
 
-    if (!take(r, head, FRAME_HEAD))
+    if (!take(r, head, FRAME_HEAD) || frame_length(head, FRAME_HEAD, &n) < 0)
         return NULL;
-    n = strtoul(head + 1, NULL, 16);
     payload = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n);
     if (payload && !take(r, PyBytes_AS_STRING(payload), n))
         Py_CLEAR(payload);
@@ -232,22 +246,54 @@ static PyObject *read_frame(struct reader *r, char *ret_kind)
     return payload;
 }
 
-PyObject *python_frames(int fd)
+static bool is_kind(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+bool python_frames_read(struct python_frames *f, int fd)
 {
     struct reader r;
-    PyObject *frames = PyDict_New();
-    char kind[2] = "";
+    char kind = 0;
 
     r.fd = fd;
     r.n = r.at = 0;
-    while (frames && kind[0] != FRAME_GO) {
-        PyObject *payload = read_frame(&r, kind);
+    memset(f, 0, sizeof *f);
+    while (kind != FRAME_GO) {
+        PyObject *payload = read_frame(&r, &kind);
 
-        if (!payload || PyDict_SetItemString(frames, kind, payload) < 0)
-            Py_CLEAR(frames);
-        Py_XDECREF(payload);
+        if (!payload)
+            return false;
+        if (is_kind(kind))
+            Py_XSETREF(f->of[kind - 'A'], payload);
+        else
+            Py_DECREF(payload);
     }
-    return frames;
+    return true;
+}
+
+PyObject *python_frame(const struct python_frames *f, char kind)
+{
+    return f->of[kind - 'A'];
+}
+
+PyObject *python_frames_dict(const struct python_frames *f)
+{
+    PyObject *d = PyDict_New();
+
+    for (char kind[2] = "A"; d && is_kind(kind[0]); kind[0]++) {
+        PyObject *payload = python_frame(f, kind[0]);
+
+        if (payload && PyDict_SetItemString(d, kind, payload) < 0)
+            Py_CLEAR(d);
+    }
+    return d;
+}
+
+void python_frames_free(struct python_frames *f)
+{
+    for (size_t i = 0; i < PYTHON_KINDS; i++)
+        Py_CLEAR(f->of[i]);
 }
 
 /* ---- the environment ---- */

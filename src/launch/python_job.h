@@ -11,6 +11,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 /* Where results go. A program that closes the descriptor may have a file of its own under that
@@ -28,6 +29,9 @@ struct python_channel {
 PyObject *python_channel_send(struct python_channel *c);
 PyObject *python_channel_end(struct python_channel *c);
 
+/* One frame. -1: an exception. */
+int python_channel_put(struct python_channel *c, char kind, const char *payload, size_t n);
+
 /* What a program may leave to be done at its end: threads, functions, log files. */
 enum { PYTHON_ENDS_MAX = 8 };
 struct python_ends {
@@ -41,13 +45,23 @@ struct python_ends {
 /* The function settled(...) of such a list: with arguments it remembers how large they are now,
  * without it tells whether they still are. e is borrowed and must stay. */
 PyObject *python_settled(struct python_ends *e);
+bool python_is_settled(const struct python_ends *e);
 
 /* From now on they mean fd, in this process. */
 int python_channel_open(struct python_channel *c, int fd);
 
-/* All frames from fd up to the last, bytes by kind. NULL without an exception: the daemon went away
- * before it had said everything. */
-PyObject *python_frames(int fd);
+/* What the daemon sent, by kind. */
+enum { PYTHON_KINDS = 'Z' - 'A' + 1 };
+struct python_frames {
+    PyObject *of[PYTHON_KINDS]; /* owned: bytes, or NULL; see python_frame() */
+};
+
+/* All frames from fd up to the last. False: the daemon went away before it had said everything, or
+ * there is an exception. */
+bool python_frames_read(struct python_frames *f, int fd);
+PyObject *python_frame(const struct python_frames *f, char kind); /* borrowed, or NULL */
+PyObject *python_frames_dict(const struct python_frames *f);      /* a new reference */
+void python_frames_free(struct python_frames *f);
 
 /* Makes envp, which must stay, the environment of the process, and known, which is what os.environ
  * holds, agree with it. -1: an exception. */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -44,11 +43,11 @@ int rehearsal_make(struct rehearsal *r, const char *program, char *const *envp)
 
 int rehearsal_frame(struct rehearsal *r, char kind, const char *payload, size_t n)
 {
-    char head[FRAME_HEAD + 1];
+    char head[FRAME_HEAD];
     int e;
 
-    (void)snprintf(head, sizeof head, "%c%08zx", kind, n);
-    e = put(r, head, FRAME_HEAD);
+    frame_head(head, kind, (uint32_t)n);
+    e = put(r, head, sizeof head);
     return e ? e : put(r, payload, n);
 }
 

@@ -26,6 +26,7 @@
 #include "launch/hot.h"
 #include "launch/keeper.h"
 #include "launch/python_job.h"
+#include "launch/python_program.h"
 #include "launch/rehearsal.h"
 #include "launch/runner.h"
 #include "launch/text.h"
@@ -46,11 +47,13 @@ struct warmed {
     bool science;
     struct python_channel channel;
     struct python_ends ends;
-    PyObject *serve, *finish, *shadowed, *before, *rehearsed, *adopted;
+    struct python_program program;
+    PyObject *shadowed, *rehearsed, *adopted;
+    PyObject *main;            /* the module of that name, if it is no program's */
     PyObject *environ;         /* what os.environ holds */
     PyObject *random, *seed;   /* of the module: its generator and how that is seeded */
     PyObject *thread, *native; /* the main thread and the name of its number */
-    struct rehearsal rehearsal;
+    struct rehearsal known, unknown;
 };
 
 static int report(const char *what)
@@ -113,12 +116,11 @@ static int take_hold(PyObject *module, const char *const *names, PyObject **cons
 
 static int bind_all(struct warmed *w, PyObject *wrapper, PyObject *warmer)
 {
-    static const char *const theirs[] = {"serve", "finish", "shadowed", "adopted"};
-    static const char *const ours[] = {"before",    "rehearsed", "environ",
-                                       "generator", "seed",      "thread"};
-    PyObject **const a[] = {&w->serve, &w->finish, &w->shadowed, &w->adopted};
-    PyObject **const b[] = {&w->before, &w->rehearsed, &w->environ,
-                            &w->random, &w->seed,      &w->thread};
+    static const char *const theirs[] = {"shadowed", "adopted"};
+    static const char *const ours[] = {"rehearsed", "environ", "generator",
+                                       "seed",      "thread",  "main"};
+    PyObject **const a[] = {&w->shadowed, &w->adopted};
+    PyObject **const b[] = {&w->rehearsed, &w->environ, &w->random, &w->seed, &w->thread, &w->main};
 
     w->native = PyUnicode_InternFromString("_native_id");
     return w->native && take_hold(wrapper, theirs, a, ARRAY_LEN(a)) == 0
@@ -147,7 +149,7 @@ static int give_functions(struct warmed *w, PyObject *wrapper)
 }
 
 /* One that changes what nearly every one does: the last variable. */
-static int make_rehearsal(struct warmed *w, PyObject *warmer)
+static int make_rehearsal(struct rehearsal *ret, PyObject *warmer, const char *name)
 {
     static char *const environment[] = {
 #define VARIABLE(name, value, unless) (char *)name "=" value,
@@ -156,11 +158,11 @@ static int make_rehearsal(struct warmed *w, PyObject *warmer)
         (char *)"EVENT_JSON={\"a\":1}",
         NULL,
     };
-    PyObject *frames = PyObject_GetAttrString(warmer, "FRAMES"), *kind, *payload;
-    int r = frames ? rehearsal_make(&w->rehearsal, "/usr/bin/python3", environment) : -1;
+    PyObject *frames = PyObject_GetAttrString(warmer, name), *kind, *payload;
+    int r = frames ? rehearsal_make(ret, "/usr/bin/python3", environment) : -1;
 
     for (Py_ssize_t at = 0; r == 0 && PyDict_Next(frames, &at, &kind, &payload);)
-        r = rehearsal_frame(&w->rehearsal, PyUnicode_AsUTF8(kind)[0], PyBytes_AS_STRING(payload),
+        r = rehearsal_frame(ret, PyUnicode_AsUTF8(kind)[0], PyBytes_AS_STRING(payload),
                             (size_t)PyBytes_GET_SIZE(payload));
     Py_XDECREF(frames);
     return r;
@@ -171,6 +173,7 @@ static int warm(struct warmed *w)
     PyObject *wrapper = load("_sandbox", wrap_python), *warmer = NULL;
 
     if (!wrapper || give_functions(w, wrapper) < 0 ||
+        python_program_bind(&w->program, wrapper, &w->channel, &w->ends) < 0 ||
         PyModule_AddStringConstant(wrapper, "calls", wrap_call_python) < 0)
         return report("wrapper");
     if (w->science && warm_science() < 0)
@@ -182,7 +185,8 @@ static int warm(struct warmed *w)
         return report("modules");
     if (bind_all(w, wrapper, warmer) < 0)
         return report("wrapper's functions");
-    if (make_rehearsal(w, warmer) < 0)
+    if (make_rehearsal(&w->known, warmer, "KNOWN") < 0 ||
+        make_rehearsal(&w->unknown, warmer, "UNKNOWN") < 0)
         return report("rehearsal");
     (void)PyDict_DelItemString(PyImport_GetModuleDict(),
                                "_sandbox_warm"); /* not the program's to see */
@@ -253,37 +257,46 @@ static int take_environment(const struct warmed *w, const struct job *j)
 /* Reads the job and runs it; the exit status. */
 static long run_program(struct warmed *w, const struct job *j)
 {
-    PyObject *frames, *code;
+    struct python_frames f;
+    long status = 1;
 
     start_anew_if_shadowed(w, j);
     (void)fcntl(RUNNER_FD, F_SETFD, FD_CLOEXEC);
-    frames = python_frames(RUNNER_FD);
-    if (!frames && !PyErr_Occurred())
+    if (!python_frames_read(&f, RUNNER_FD) && !PyErr_Occurred())
         _exit(1); /* the daemon went away before it had said everything */
-    code = frames && python_channel_open(&w->channel, RUNNER_FD) == 0 && take_environment(w, j) == 0
-               ? PyObject_CallOneArg(w->serve, frames)
-               : NULL;
-    Py_XDECREF(frames);
-    if (!code)
+    if (!PyErr_Occurred() && python_channel_open(&w->channel, RUNNER_FD) == 0 &&
+        take_environment(w, j) == 0)
+        status = python_program_run(&w->program, &f);
+    if (PyErr_Occurred())
         PyErr_Print();
-    return code ? PyLong_AsLong(code) : 1;
+    python_frames_free(&f);
+    return status;
+}
+
+/* Leaves no trace that a program could see. */
+static void forget_rehearsal(const struct warmed *w)
+{
+    PyObject *done = w->science ? PyObject_CallNoArgs(w->rehearsed) : NULL;
+
+    if (!w->science) { /* as that function does, but for looking at it */
+        python_program_end(&w->program);
+        (void)PyDict_SetItem(PyImport_GetModuleDict(), w->program.name.__main__, w->main);
+    }
+    PyErr_Clear();
+    Py_XDECREF(done);
 }
 
 /* What it touches is then private before the job comes. */
-static void rehearse(struct warmed *w)
+static void rehearse(struct warmed *w, const struct rehearsal *r)
 {
     struct rehearsal_ends ends;
-    PyObject *done = NULL;
     const char *what;
     struct job j;
 
-    if (rehearsal_begin(&w->rehearsal, &ends) < 0)
+    if (rehearsal_begin(r, &ends) < 0)
         return;
     if (runner_read(NULL, &j, &what) == 0 && run_program(w, &j) == 0)
-        done = PyObject_CallNoArgs(w->rehearsed);
-    if (!done)
-        PyErr_Clear();
-    Py_XDECREF(done);
+        forget_rehearsal(w);
     (void)fflush(NULL);
     runner_touch(JOB_ROOM); /* for one that is larger than ours */
     rehearsal_end(&ends);
@@ -293,7 +306,6 @@ static void rehearse(struct warmed *w)
 __attribute__((noreturn)) static void run_job(void *user)
 {
     struct warmed *w = user;
-    PyObject *ignored;
     const char *what;
     struct job j;
     long status;
@@ -303,28 +315,28 @@ __attribute__((noreturn)) static void run_job(void *user)
     (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is an exception, as in every Python, */
     (void)signal(SIGXFSZ, SIG_IGN); /* and so is a file that is larger than its own limit */
     wake_copy(w);
-    if (!runner_has_job(SOON_MS))
-        rehearse(w);
+    if (!runner_has_job(SOON_MS)) {
+        rehearse(w, &w->unknown);
+        rehearse(w, &w->known);
+    }
     r = runner_read(NULL, &j, &what);
     if (r == -ENODATA)
         _exit(0); /* never used */
     if (r < 0)
         runner_fail(what, r);
     status = run_program(w, &j);
-    ignored = PyObject_CallFunctionObjArgs(w->finish, w->before, NULL);
-    if (!ignored)
-        PyErr_Print();
+    python_program_end(&w->program);
     (void)fflush(NULL);
     runner_leave(j.head.flags, (int)status, false);
 }
 
-/* What every copy does. */
+/* What every copy does: compiling is not among it. */
 static void learn(struct warmed *w, struct hot *h)
 {
     if (!hot_try(h, NULL))
         return;
     wake_copy(w);
-    rehearse(w);
+    rehearse(w, &w->known);
     hot_tell(h);
 }
 

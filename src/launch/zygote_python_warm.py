@@ -24,14 +24,23 @@ import _sandbox
 
 science = sys.modules.pop("_sandbox_science", None)  # of that template only
 
-# What every program does, and no more: what only some do they pay themselves.
-FRAMES = {
-    "C": b"def handler(event):\n    return event\n",
+# What every program does, and no more: what only some do they pay themselves. One that the daemon has seen
+# before, and one that it has not.
+PROGRAM = b"def handler(event):\n    return event\n"
+KNOWN = {
+    "C": PROGRAM,
     "V": b'{"a": 1}',
     "X": b'{"execution_id": "x", "function_name": "handler", "remaining_ms": 1}',
+    "K": _sandbox.MAGIC_NUMBER + _sandbox.marshal_dumps(
+        compile(PROGRAM, "/workspace/handler.py", "exec", dont_inherit=True)),
     "G": b"",
 }
-KNOWN = _sandbox.MAGIC_NUMBER + _sandbox.marshal_dumps(compile(FRAMES["C"], "/workspace/handler.py", "exec"))
+UNKNOWN = {
+    "C": PROGRAM,
+    "V": b'{"a": 1}',
+    "X": b'{"execution_id": "x", "function_name": "handler", "remaining_ms": 1, "compiled_max": 65536}',
+    "G": b"",
+}
 seed, generator, thread = _random.Random.seed, random._inst, threading.main_thread()
 environ = os.environ._data  # a dictionary of bytes
 environ[b"EVENT_JSON"] = b"{}"  # nearly every run has one
@@ -43,7 +52,8 @@ for name in (many := list(map(str, range(MODULES_MAX)))):
 for name in many:
     del sys.modules[name]
 main = sys.modules["__main__"]
-before = set(sys.modules)  # one object, early: every run counts its references
+before = _sandbox.before
+before.update(sys.modules)
 
 
 def rehearsed():
@@ -51,14 +61,14 @@ def rehearsed():
     see."""
     if science:
         science.rehearse()
-    _sandbox.compiled_before(KNOWN, "/workspace/handler.py")
-    _sandbox.finish(before)
+    _sandbox.end()
     sys.modules["__main__"] = main
 
 
 # What a run makes once and for all then lies with the rest of what is written to (heap.c). Without its
 # end: that of threads and exit functions comes only once.
-_sandbox.serve(FRAMES)
+_sandbox.serve(UNKNOWN)
+_sandbox.serve(KNOWN)
 _sandbox.let_go(before)
 sys.modules["__main__"] = main
 _sandbox.prepare(_sandbox.calls)
@@ -79,8 +89,8 @@ _sandbox.is_settled(threading._active, threading._shutdown_locks, threading._thr
 gc.collect()
 gc.freeze()  # a rehearsal looks at all that is not frozen
 gc.enable()
-for _ in range(20):
-    _sandbox.serve(FRAMES)
+for frames in (UNKNOWN, KNOWN) * 20:
+    _sandbox.serve(frames)
     rehearsed()
 gc.collect()
 gc.freeze()

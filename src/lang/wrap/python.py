@@ -3,9 +3,9 @@
 
 The job comes as frames over one descriptor and the returned value leaves the same way, so stdout
 belongs to the program alone. Two ways lead here: `python3 -c <this text>`, and an interpreter that
-was warmed before: it imports this text as a module, forks, and calls serve() and finish(). After a
-fork, every object that is touched for the first time costs the copy of a page. So what lies on the
-way of every program looks at little, and leaves alone what is right already.
+was warmed before: it imports this text as a module and forks. After a fork, every object that is
+touched for the first time costs the copy of a page; so that one goes the way of every program, which
+is execute() here, on its own (launch/python_program.h) and calls what is here only where it ends.
 
 From exec() on, the interpreter is in the hands of the program, which may replace whatever it can
 reach. Therefore everything needed later is bound now, functions below see a private copy of the
@@ -97,7 +97,7 @@ class Channel:
 
 
 class Given:
-    """A channel whose functions are not of this text (see serve())."""
+    """A channel whose functions are not of this text (see given())."""
 
     def __init__(self, send, end):
         self.send, self.end = send, end
@@ -189,10 +189,16 @@ def refuse(thing):
     raise Unserialisable(thing)
 
 
+def make_encode(strings, above):
+    return make_encoder(above, refuse, strings, None, ":", ",", False, False, False)
+
+
+encode_plain = make_encode(encode_basestring, None)  # a value within itself is too deep for this one
+
+
 def encode_text(value, strings):
-    encoder = make_encoder({}, refuse, strings, None, ":", ",", False, False, False)
     try:
-        return "".join(encoder(value, 0))
+        return "".join(make_encode(strings, {})(value, 0))
     except Unserialisable as e:
         thing = e.args[0]
     except TypeError as e:
@@ -601,7 +607,7 @@ def compiled(channel, frames, told, source, path):
 
 
 def execute(channel, frames, path):
-    """Loads the program and calls its handler: the value as JSON, or an exit code."""
+    """Loads the program and calls its handler; the exit code."""
     source = ""
     try:
         source = frames["C"].decode().removeprefix("\ufeff")
@@ -612,29 +618,38 @@ def execute(channel, frames, path):
         main = make_main(source, path)
         exec(compiled(channel, frames, told, source, path), vars(main))
         handler = vars(main).get("handler")
-        if handler is None:
-            return fail(channel, "HandlerNotFound", "handler(event) is not defined")
         if not callable(handler):
-            return fail(channel, "HandlerNotFound",
-                        f"handler(event) is not a function but {type(handler).__name__}")
+            return missing(channel, handler)
         if wants_context(handler):
             value = handler(event, Context(channel, told, deadline))
         else:
             value = handler(event)
-        payload = encode(value if type(value) in PLAIN else awaited(value))
-        most = told.get("result_max") or len(payload)
-        if len(payload) > most:
-            return fail(channel, "ResultTooLarge", f"the returned value has {len(payload)} bytes "
-                        f"as JSON, at most {most} are allowed")
-        flush()
-        channel.send(ord("R"), payload)
-        return 0
-    except SystemExit as e:
-        return exit_code(e)
+        return answer(channel, told, value)
     except BaseException as e:
-        return crash(channel, e, path, source)
+        return failed(channel, e, path, source)
     finally:
         channel.end()
+
+
+def missing(channel, handler):
+    what = "defined" if handler is None else f"a function but {type(handler).__name__}"
+    return fail(channel, "HandlerNotFound", f"handler(event) is not {what}")
+
+
+def answer(channel, told, value):
+    """What a handler returned goes to the daemon; the exit code."""
+    payload = encode(value if type(value) in PLAIN else awaited(value))
+    most = told.get("result_max") or len(payload)
+    if len(payload) > most:
+        return fail(channel, "ResultTooLarge", f"the returned value has {len(payload)} bytes "
+                    f"as JSON, at most {most} are allowed")
+    flush()
+    channel.send(ord("R"), payload)
+    return 0
+
+
+def failed(channel, e, path, source):
+    return exit_code(e) if isinstance(e, SystemExit) else crash(channel, e, path, source)
 
 
 def place():
@@ -669,11 +684,6 @@ def given(send, end, settled):
 
 def is_settled():
     return False
-
-
-def serve(frames):
-    """One job, after a fork: its frames have been read, its environment is in place."""
-    return execute(channel, frames, place())
 
 
 def finish(before):
