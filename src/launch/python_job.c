@@ -19,7 +19,12 @@ int python_channel_open(struct python_channel *c, int fd)
 
     if (fstat(fd, &st) < 0)
         return -errno;
-    *c = (struct python_channel){.fd = fd, .pid = getpid(), .dev = st.st_dev, .ino = st.st_ino};
+    c->fd = fd;
+    c->ended = false;
+    c->pid = getpid();
+    c->dev = st.st_dev;
+    c->ino = st.st_ino;
+    c->held_n = 0;
     return 0;
 }
 
@@ -57,23 +62,31 @@ static int write_parts(int fd, struct iovec *v, int n)
     return 0;
 }
 
+/* 1: it takes frames; 0: it has ended, or is another process's; -1: an exception. */
+static int is_open(struct python_channel *c)
+{
+    if (c->ended || c->pid != getpid())
+        return 0;
+    if (is_still_ours(c))
+        return 1;
+    c->ended = true;
+    (void)PyErr_Format(PyExc_OSError,
+                       "the program closed the descriptor its result is returned through");
+    return -1;
+}
+
 int python_channel_put(struct python_channel *c, char kind, const char *payload, size_t n)
 {
     char head[FRAME_HEAD];
     struct iovec v[] = {
-        {.iov_base = head,            .iov_len = FRAME_HEAD},
-        {.iov_base = (char *)payload, .iov_len = n         }
+        {.iov_base = head,            .iov_len = sizeof head},
+        {.iov_base = (char *)payload, .iov_len = n          },
     };
-    int r;
+    int r = is_open(c);
 
-    if (c->ended || c->pid != getpid())
-        return 0;
-    if (!is_still_ours(c)) {
-        c->ended = true;
-        (void)PyErr_Format(PyExc_OSError,
-                           "the program closed the descriptor its result is returned through");
-        return -1;
-    }
+    if (r <= 0)
+        return r;
+    python_channel_release(c);
     frame_head(head, kind, (uint32_t)n);
     r = write_parts(c->fd, v, 2);
     if (r == 0)
@@ -81,6 +94,30 @@ int python_channel_put(struct python_channel *c, char kind, const char *payload,
     errno = -r;
     (void)PyErr_SetFromErrno(PyExc_OSError);
     return -1;
+}
+
+int python_channel_hold(struct python_channel *c, char kind, const char *payload, size_t n)
+{
+    int r;
+
+    if (n > sizeof c->held - FRAME_HEAD || c->held_n > 0)
+        return python_channel_put(c, kind, payload, n);
+    r = is_open(c);
+    if (r <= 0)
+        return r;
+    frame_head(c->held, kind, (uint32_t)n);
+    memcpy(c->held + FRAME_HEAD, payload, n);
+    c->held_n = FRAME_HEAD + n;
+    return 0;
+}
+
+void python_channel_release(struct python_channel *c)
+{
+    struct iovec v = {.iov_base = c->held, .iov_len = c->held_n};
+
+    if (c->held_n > 0)
+        (void)write_parts(c->fd, &v, 1); /* the exit status tells */
+    c->held_n = 0;
 }
 
 static PyObject *channel_send(PyObject *self, PyObject *const *args, Py_ssize_t n)

@@ -16,12 +16,15 @@
 
 /* Where results go. A program that closes the descriptor may have a file of its own under that
  * number; one that forks has a second copy of this, which has nothing to tell. */
+enum { PYTHON_HELD_MAX = 2048 };
 struct python_channel {
     int fd;
     bool ended;
     pid_t pid;
     dev_t dev;
     ino_t ino;
+    char held[PYTHON_HELD_MAX]; /* a frame that waits for the next one, or for the end */
+    size_t held_n;
 };
 
 /* The functions send(kind, payload) and end() of a channel; c is borrowed and must stay. New
@@ -31,6 +34,10 @@ PyObject *python_channel_end(struct python_channel *c);
 
 /* One frame. -1: an exception. */
 int python_channel_put(struct python_channel *c, char kind, const char *payload, size_t n);
+/* The same, but a short one is held: told together with the end, it wakes the daemon once. Whoever
+ * holds one must see to it that nothing of the program runs before it is sent. */
+int python_channel_hold(struct python_channel *c, char kind, const char *payload, size_t n);
+void python_channel_release(struct python_channel *c);
 
 /* What a program may leave to be done at its end: threads, functions, log files. */
 enum { PYTHON_ENDS_MAX = 8 };

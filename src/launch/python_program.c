@@ -421,7 +421,7 @@ static int send_plain(const struct python_program *p, const struct job_state *s)
     if (!json || !is_flat(json, n) || (most > 0 && n > most))
         return 0;
     flush(p);
-    return python_channel_put(p->to, FRAME_RESULT, json, (size_t)n) < 0 ? -1 : 1;
+    return python_channel_hold(p->to, FRAME_RESULT, json, (size_t)n) < 0 ? -1 : 1;
 }
 
 static PyObject *answer(const struct python_program *p, const struct job_state *s)
@@ -488,11 +488,39 @@ static bool is_file(const struct python_program *p, PyObject *o)
     return false;
 }
 
+static bool has_last_words(const PyTypeObject *t)
+{
+    return t->tp_finalize || t->tp_del;
+}
+
+/* Would letting go of it run something of the program, or wait for somebody? What no collector
+ * knows of is of a type that it knows. */
+static bool is_quiet(PyObject *o)
+{
+    if (PyType_Check(o) && has_last_words((const PyTypeObject *)o))
+        return false;
+    if (PyWeakref_Check(o) && ((const PyWeakReference *)o)->wr_callback)
+        return false;
+    return !has_last_words(Py_TYPE(o));
+}
+
+static bool all_quiet(const struct python_program *p, PyObject *all)
+{
+    if (!are_original(p) || PyList_GET_SIZE(p->w.callbacks) > 0)
+        return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all); i++)
+        if (!is_quiet(PyList_GET_ITEM(all, i)))
+            return false;
+    return true;
+}
+
 /* Collecting garbage closes files in any order; text may then find its file closed. */
 static void flush_files(const struct python_program *p)
 {
     cleanup_unref PyObject *all = PyObject_CallNoArgs(p->w.get_objects);
 
+    if (!all || !all_quiet(p, all))
+        python_channel_release(p->to);
     for (Py_ssize_t i = 0; all && i < PyList_GET_SIZE(all); i++) {
         PyObject *o = PyList_GET_ITEM(all, i);
 
@@ -533,6 +561,7 @@ void python_program_end(const struct python_program *p)
     PyObject *done;
 
     if (!python_is_settled(p->ends)) {
+        python_channel_release(p->to);
         done = PyObject_CallOneArg(p->w.finish, p->before);
     } else {
         flush_files(p);

@@ -18,6 +18,7 @@
     OF(Main)                                                                                       \
     OF(answer)                                                                                     \
     OF(builtins)                                                                                   \
+    OF(callbacks)                                                                                  \
     OF(channel)                                                                                    \
     OF(collect)                                                                                    \
     OF(compiled)                                                                                   \
@@ -73,9 +74,10 @@ struct python_program {
 int python_program_bind(struct python_program *p, PyObject *wrapper, struct python_channel *to,
                         const struct python_ends *ends);
 
-/* Runs what the frames say; the exit status. */
+/* Runs what the frames say; the exit status. What it has to tell may be held (python_job.h). */
 long python_program_run(const struct python_program *p, const struct python_frames *f);
 
 /* What the interpreter does at its end, but for taking itself apart. May be done more than once if
- * the program left nothing that comes only once. */
+ * the program left nothing that comes only once. Only what runs nothing of the program is done
+ * while something is held. */
 void python_program_end(const struct python_program *p);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -33,13 +34,18 @@ static bool kept_nothing(void)
            stat("/workspace", &st) == 0 && st.st_size == EMPTY;
 }
 
-static bool tell_daemon(int status, int threads)
+static bool tell_daemon(int status, int threads, const char *last, size_t last_n)
 {
     char frame[] = "Q00000002??"; /* FRAME_LEFT */
+    const struct iovec v[] = {
+        {.iov_base = (char *)last, .iov_len = last_n          },
+        {.iov_base = frame,        .iov_len = sizeof frame - 1},
+    };
 
     frame[sizeof frame - 3] = (char)status;
     frame[sizeof frame - 2] = (char)threads;
-    return threads <= UCHAR_MAX && write(RUNNER_FD, frame, sizeof frame - 1) == sizeof frame - 1;
+    return threads <= UCHAR_MAX &&
+           writev(RUNNER_FD, v, ARRAY_LEN(v)) == (ssize_t)(last_n + sizeof frame - 1);
 }
 
 static void tell_init(int status)
@@ -49,18 +55,27 @@ static void tell_init(int status)
     (void)sigqueue(1, INIT_SIGNAL_DONE, done);
 }
 
-void runner_leave(uint32_t flags, int status, bool threads)
+/* Bytes that went to a disk are told by whoever reaps the process. */
+static bool is_first_and_clean(void)
 {
     struct rusage u;
 
+    return getppid() == 1 && getrusage(RUSAGE_SELF, &u) == 0 && !u.ru_inblock && !u.ru_oublock;
+}
+
+void runner_leave(uint32_t flags, int status, bool threads, const char *last, size_t last_n)
+{
+    bool known = is_first_and_clean();
+
     status &= 255;
-    /* Bytes that went to a disk are told by whoever reaps the process. */
-    if (getppid() == 1 && getrusage(RUSAGE_SELF, &u) == 0 && !u.ru_inblock && !u.ru_oublock) {
-        if (!(flags & JOB_LEAVES && kept_nothing() &&
-              tell_daemon(status, threads ? threads_count() : 1)))
+    if (!(known && flags & JOB_LEAVES && kept_nothing() &&
+          tell_daemon(status, threads ? threads_count() : 1, last, last_n))) {
+        (void)!fd_write_all(RUNNER_FD, last, last_n);
+        if (known)
             tell_init(status);
-        /* Whoever was told goes first: what is left takes as long as the run. */
-        (void)sched_yield();
     }
+    if (known)
+        (void)
+            sched_yield(); /* whoever was told goes first: what is left takes as long as the run */
     _exit(status);
 }

@@ -415,7 +415,7 @@ static napi_value leave(napi_env env, napi_callback_info info)
     int32_t code = 0;
 
     (void)napi_get_value_int32(env, argument(env, info), &code);
-    runner_leave(node_of(env, info)->flags, code, true);
+    runner_leave(node_of(env, info)->flags, code, true, NULL, 0);
 }
 
 /* ---- loading ---- */

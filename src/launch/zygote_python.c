@@ -274,7 +274,7 @@ static long run_program(struct warmed *w, const struct job *j)
 }
 
 /* Leaves no trace that a program could see. */
-static void forget_rehearsal(const struct warmed *w)
+static void forget_rehearsal(struct warmed *w)
 {
     PyObject *done = w->science ? PyObject_CallNoArgs(w->rehearsed) : NULL;
 
@@ -284,6 +284,7 @@ static void forget_rehearsal(const struct warmed *w)
     }
     PyErr_Clear();
     Py_XDECREF(done);
+    python_channel_release(&w->channel);
 }
 
 /* What it touches is then private before the job comes. */
@@ -327,7 +328,7 @@ __attribute__((noreturn)) static void run_job(void *user)
     status = run_program(w, &j);
     python_program_end(&w->program);
     (void)fflush(NULL);
-    runner_leave(j.head.flags, (int)status, false);
+    runner_leave(j.head.flags, (int)status, false, w->channel.held, w->channel.held_n);
 }
 
 /* What every copy does: compiling is not among it. */

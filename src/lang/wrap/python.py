@@ -50,6 +50,7 @@ if sys.stdout is not None:
 here = [None]  # the program's folder, as the first of sys.path
 marshal_loads, marshal_dumps = marshal.loads, marshal.dumps
 run_exitfuncs, collect, get_objects = atexit._run_exitfuncs, gc.collect, gc.get_objects
+callbacks = gc.callbacks
 
 prepared = {}  # programs of our own that were compiled before: text to code
 
