@@ -7,7 +7,9 @@
 #include "base/json_inner.h"
 #include "base/utf8.h"
 
-enum { INT64_DIGITS = 20 }; /* and a sign: 19 and one */
+enum { INT64_DIGITS = 20 };
+enum { BY_HAND_MAX = 1000000000, BY_HAND_DECIMALS = 6 };
+/* together, as an integer: exact */ /* and a sign: 19 and one */
 
 static void comma(struct jw *w)
 {
@@ -167,25 +169,49 @@ void jw_string(struct jw *w, const char *s)
     jw_bytes(w, s, strlen(s));
 }
 
-/* By hand: an answer may have ten thousand of them, and printf takes its time. */
+/* Before end, at least so many digits. By hand: an answer may have ten thousand of them, and printf
+ * takes its time. */
+static char *digits_before(char *end, uint64_t v, int at_least)
+{
+    for (; at_least > 0 || v > 0; at_least--, v /= 10)
+        *--end = (char)('0' + v % 10);
+    return end;
+}
+
 void jw_int(struct jw *w, int64_t v)
 {
-    char digits[INT64_DIGITS], *p = digits + sizeof digits;
-    uint64_t left = v < 0 ? -(uint64_t)v : (uint64_t)v;
+    char digits[INT64_DIGITS], *end = digits + sizeof digits;
+    char *p = digits_before(end, v < 0 ? -(uint64_t)v : (uint64_t)v, 1);
 
-    do
-        *--p = (char)('0' + left % 10);
-    while (left /= 10);
     if (v < 0)
         *--p = '-';
     comma(w);
-    (void)buf_put(w->out, p, (size_t)(digits + sizeof digits - p));
+    (void)buf_put(w->out, p, (size_t)(end - p));
+}
+
+/* v is neither negative nor large, and has a few decimals. */
+static void put_fraction(struct jw *w, double v, int decimals)
+{
+    char digits[2 * INT64_DIGITS], *end = digits + sizeof digits, *p = end;
+    uint64_t unit = 1, all;
+
+    for (int i = 0; i < decimals; i++)
+        unit *= 10;
+    all = (uint64_t)(v * (double)unit + 0.5);
+    if (decimals > 0) {
+        p = digits_before(p, all % unit, decimals);
+        *--p = '.';
+    }
+    p = digits_before(p, all / unit, 1);
+    (void)buf_put(w->out, p, (size_t)(end - p));
 }
 
 void jw_double(struct jw *w, double v, int decimals)
 {
     comma(w);
-    if (isfinite(v))
+    if (v >= 0 && v < BY_HAND_MAX && decimals <= BY_HAND_DECIMALS)
+        put_fraction(w, v, decimals);
+    else if (isfinite(v))
         (void)buf_printf(w->out, "%.*f", decimals, v);
     else
         (void)buf_puts(w->out, "null");

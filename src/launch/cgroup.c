@@ -419,18 +419,27 @@ int cgroup_slot_limit(const struct cgroups *c, struct cgroup_slot *s, uint64_t m
     return 0;
 }
 
+/* Makes the peak forgotten. It then is what is charged now, and need not be looked up elsewhere.
+ * KERNEL 6.12: before, version 2 does not forget. */
+static uint64_t memory_now(const struct cgroups *c, const struct cgroup_slot *s)
+{
+    int peak = s->usage[CG_USED_MEMORY];
+    char text[32] = "", path[64];
+
+    if (peak >= 0 && pwrite(peak, "0", 1, 0) == 1 && pread(peak, text, sizeof text - 1, 0) > 0)
+        return strtoull(text, NULL, 10);
+    (void)snprintf(path, sizeof path, "s%u/%s", s->index,
+                   c->version == 2 ? "memory.current" : "memory.usage_in_bytes");
+    return read_number(dir_of(c, CG_MEMORY), path);
+}
+
 bool cgroup_slot_clean(const struct cgroups *c, struct cgroup_slot *s)
 {
-    char path[64];
     uint64_t now;
 
     if (!c->version)
         return true;
-    (void)!pwrite(s->usage[CG_USED_MEMORY], "0", 1,
-                  0); /* KERNEL 6.12: version 2 forgets the peak, too */
-    (void)snprintf(path, sizeof path, "s%u/%s", s->index,
-                   c->version == 2 ? "memory.current" : "memory.usage_in_bytes");
-    now = read_number(dir_of(c, CG_MEMORY), path);
+    now = memory_now(c, s);
     if (!s->baseline)
         s->baseline = now;
     return now <= s->baseline + RESIDUE_MAX;

@@ -41,6 +41,35 @@ static void commas_are_its_business(void **state)
                              "\"list\":[[],{},{\"raw\": 1},null,\"\"]}");
 }
 
+static void numbers_have_their_decimals(void **state)
+{
+    static const struct {
+        double v;
+        int decimals;
+        const char *want;
+    } cases[] = {
+        {0,            0, "0"                 },
+        {0.5,          3, "0.500"             },
+        {0.0004999,    3, "0.000"             },
+        {0.0005,       3, "0.001"             },
+        {0.9996,       3, "1.000"             },
+        {41.07,        2, "41.07"             },
+        {123456789.25, 6, "123456789.250000"  },
+        {1e15,         1, "1000000000000000.0"},
+        {-2.5,         1, "-2.5"              },
+        {1.5,          9, "1.500000000"       },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        cleanup_with(buf_done) struct buf b = BUF_INIT(1000);
+        struct jw w = JW(&b);
+
+        jw_double(&w, cases[i].v, cases[i].decimals);
+        assert_string_equal(b.p, cases[i].want);
+    }
+}
+
 static void assert_writes(struct jw style, const char *text, size_t n, const char *want)
 {
     cleanup_with(buf_done) struct buf b = BUF_INIT(1000);
@@ -161,6 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commas_are_its_business),
+        cmocka_unit_test(numbers_have_their_decimals),
         cmocka_unit_test(escapes),
         cmocka_unit_test(a_full_buffer_is_seen_at_the_end),
         cmocka_unit_test(repairs_as_python_does),
