@@ -93,13 +93,29 @@ static bool has_no_body(int status)
     return status == 204 || status == 304;
 }
 
+static void put_field(struct buf *b, const char *name, const char *value)
+{
+    (void)buf_puts(b, name);
+    (void)buf_puts(b, value);
+    (void)buf_puts(b, "\r\n");
+}
+
+static void put_length(struct buf *b, int64_t length)
+{
+    struct jw w = JW(b);
+
+    (void)buf_puts(b, "Content-Length: ");
+    jw_int(&w, length); /* by hand (jw.c) */
+    (void)buf_puts(b, "\r\n");
+}
+
 /* Content-Length, or chunks, or (for HTTP/1.0) nothing but the end of the connection. */
 static void put_framing(struct http_call *c, struct buf *b, int64_t length)
 {
     if (has_no_body(c->status))
         return;
     if (length >= 0)
-        (void)buf_printf(b, "Content-Length: %lld\r\n", (long long)length);
+        put_length(b, length);
     else if (c->minor > 0)
         (void)buf_puts(b, "Transfer-Encoding: chunked\r\n");
     else
@@ -115,7 +131,7 @@ static void put_head(struct http_call *c, const char *type, int64_t length)
     (void)buf_printf(&b, "HTTP/1.1 %d %s\r\nDate: %s\r\n", c->status, reply_reason(c->status),
                      server_date(c->srv));
     if (type && !has_no_body(c->status))
-        (void)buf_printf(&b, "Content-Type: %s\r\n", type);
+        put_field(&b, "Content-Type: ", type);
     put_framing(c, &b, length);
     conn_decide_keep(c->conn);
     if (!c->conn->keep)
@@ -123,7 +139,7 @@ static void put_head(struct http_call *c, const char *type, int64_t length)
     else if (c->minor == 0 || (length < 0 && is_koyeb(c))) /* its streams say so */
         (void)buf_puts(&b, "Connection: keep-alive\r\n");
     if (!is_koyeb(c))
-        (void)buf_printf(&b, "X-Request-Id: %s\r\n", c->req.id);
+        put_field(&b, "X-Request-Id: ", c->req.id);
     (void)buf_puts(&b, "X-Content-Type-Options: nosniff\r\n");
     (void)buf_put(&b, c->extra.p, c->extra.n);
     (void)buf_puts(&b, "\r\n");

@@ -137,6 +137,7 @@ void box_settle(struct box *b);
 
 /* ---- native_pool.c ---- */
 
+void pool_lost(struct box *b); /* one that waited in the pool is over */
 void pool_refill_later(struct native *n, unsigned ms);
 /* An event callback; user is the struct native. */
 void pool_on_refill(evutil_socket_t fd, short what, void *user);

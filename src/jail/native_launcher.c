@@ -40,7 +40,10 @@ static void on_over(struct native *n, const struct launch_msg *m)
         log_event(n->log, LOG_ERROR, "sandbox_failed", LOG_STR("error", b->failure));
     }
     b->over = true;
-    box_settle(b);
+    if (b->pooled && b->ready)
+        pool_lost(b); /* nobody listens to it any more */
+    else
+        box_settle(b);
 }
 
 /* The launcher died and another one took over; every sandbox died with it. */

@@ -15,35 +15,48 @@ void pool_refill_later(struct native *n, unsigned ms)
         (void)event_add(&n->refill, &t);
 }
 
-/* A pooled box spoke: it is ready, or it failed, or it is gone. */
-static void on_pooled(evutil_socket_t fd, short what, void *user)
+void pool_lost(struct box *b)
 {
-    char bytes[sizeof(struct init_msg) + FAILURE_MAX];
-    struct box *b = user;
     struct native *n = b->jail;
     struct pool *p = &n->pools[b->sandbox.template];
-    ssize_t got = fd_recv(fd, bytes, sizeof bytes, NULL, NULL);
-    struct init_msg m;
 
-    (void)what;
-    if (got == -EAGAIN)
-        return;
-    if (got >= (ssize_t)sizeof m) {
-        memcpy(&m, bytes, sizeof m);
-        if (m.verb == INIT_READY) {
-            b->ready = true;
-            b->since = clock_us();
-            p->ready++;
-            p->failures = 0;
-            p->proven = true;
-            return;
-        }
-    }
     p->failures++;
     box_unpool(b);
     box_close(b);
     box_settle(b);
     pool_refill_later(n, p->failures >= FAILURES_MAX ? RETRY_MS : 0);
+}
+
+/* Has nothing more to say: that it is over the launcher tells. */
+static void pool_ready(struct box *b)
+{
+    struct pool *p = &b->jail->pools[b->sandbox.template];
+
+    b->ready = true;
+    b->since = clock_us();
+    p->ready++;
+    p->failures = 0;
+    p->proven = true;
+    (void)event_del(&b->ctl);
+}
+
+/* A pooled box spoke: it is ready, or it failed, or it is gone. */
+static void on_pooled(evutil_socket_t fd, short what, void *user)
+{
+    char bytes[sizeof(struct init_msg) + FAILURE_MAX];
+    struct box *b = user;
+    ssize_t got = fd_recv(fd, bytes, sizeof bytes, NULL, NULL);
+    struct init_msg m = {0};
+
+    (void)what;
+    if (got == -EAGAIN)
+        return;
+    if (got >= (ssize_t)sizeof m)
+        memcpy(&m, bytes, sizeof m);
+    if (m.verb == INIT_READY)
+        pool_ready(b);
+    else
+        pool_lost(b);
 }
 
 static void pool_add(struct native *n, enum plan_template t)

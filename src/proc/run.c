@@ -40,6 +40,7 @@ enum {
     SCAN_MS = 5000,     /* between two files of the list */
     CLOSED_MS = 500,    /* between the end of a channel and the end of the program behind it */
     CPU_CHECK_MS = 100, /* how often a CPU limit is looked at */
+    LISTEN_MS = 2,      /* what a program writes before is read then, or at its end */
     ZYGOTE_MS = 60000,  /* a runtime that is used for the first time has to start */
     JOB_PIECES = 3,     /* head, files, frames */
 };
@@ -475,6 +476,19 @@ static void on_wall(evutil_socket_t fd, short what, void *user)
     run_stop(user, END_TIMEOUT);
 }
 
+/* Not earlier: most have ended by then, and nothing had to be watched. */
+static void on_listen(evutil_socket_t fd, short what, void *user)
+{
+    struct run *r = user;
+
+    (void)fd, (void)what;
+    if (capture_start(&r->out, r->engine->base, out_on_readable, r) == 0 &&
+        capture_start(&r->err, r->engine->base, err_on_readable, r) == 0)
+        return;
+    (void)snprintf(r->result->fault, sizeof r->result->fault, "no memory to watch a sandbox");
+    run_stop(r, END_FAILED);
+}
+
 static void on_cpu(evutil_socket_t fd, short what, void *user)
 {
     struct run *r = user;
@@ -554,7 +568,7 @@ static void enter_scanning(struct run *r)
 
 static void events_del(struct run *r)
 {
-    struct event *all[] = {&r->ctl, &r->job, &r->wall, &r->timer, &r->cpu};
+    struct event *all[] = {&r->ctl, &r->job, &r->wall, &r->listen, &r->timer, &r->cpu};
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         (void)event_del(all[i]);
@@ -698,6 +712,7 @@ static void events_assign(struct run *r)
     (void)event_assign(&r->ctl, base, r->sandbox.ctl, EV_READ | EV_PERSIST, ctl_on_readable, r);
     (void)event_assign(&r->job, base, r->sandbox.job, EV_READ | EV_PERSIST, job_on_readable, r);
     (void)evtimer_assign(&r->wall, base, on_wall, r);
+    (void)evtimer_assign(&r->listen, base, on_listen, r);
     (void)evtimer_assign(&r->timer, base, on_timer, r);
     (void)evtimer_assign(&r->cpu, base, on_cpu, r);
 }
@@ -705,10 +720,9 @@ static void events_assign(struct run *r)
 /* What is not watched would be waited for until the time is up. */
 static int watch(struct run *r, struct err *e)
 {
-    if (event_add(&r->ctl, NULL) < 0 || event_add(&r->job, NULL) < 0 ||
-        capture_start(&r->out, r->engine->base, out_on_readable, r) < 0 ||
-        capture_start(&r->err, r->engine->base, err_on_readable, r) < 0)
+    if (event_add(&r->ctl, NULL) < 0 || event_add(&r->job, NULL) < 0)
         return err_set(e, ERR_HOST, "no memory to watch a sandbox");
+    arm(&r->listen, LISTEN_MS);
     wall_arm(r, r->start_ms);
     if (r->limits.cpu_ms > 0)
         arm(&r->cpu, CPU_CHECK_MS);

@@ -55,5 +55,5 @@ struct run {
     struct feed job_feed, in_feed;
     struct capture out, err;
     struct frame_reader frames;
-    struct event ctl, job, wall, timer, cpu;
+    struct event ctl, job, wall, listen, timer, cpu;
 };
