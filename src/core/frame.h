@@ -53,7 +53,7 @@ enum {
 
 /* The head of a frame of n bytes, not NUL-terminated. */
 void frame_head(char head[FRAME_HEAD], char kind, uint32_t n);
-/* The number of bytes that a head tells, or its first part: `have` of it are there. -1: no digit. */
+/* The number of bytes that a head tells, or as much of one as there is. -1: no digit. */
 must_check int frame_length(const char *head, size_t have, uint32_t *ret);
 /* Appends one frame. Fails only when the buffer's maximum is reached. */
 must_check int frame_put(struct buf *b, char kind, const void *p, size_t n);

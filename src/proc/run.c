@@ -476,14 +476,20 @@ static void on_wall(evutil_socket_t fd, short what, void *user)
     run_stop(user, END_TIMEOUT);
 }
 
+static int listen_to(struct run *r)
+{
+    if (capture_start(&r->out, r->engine->base, out_on_readable, r) < 0)
+        return -1;
+    return capture_start(&r->err, r->engine->base, err_on_readable, r);
+}
+
 /* Not earlier: most have ended by then, and nothing had to be watched. */
 static void on_listen(evutil_socket_t fd, short what, void *user)
 {
     struct run *r = user;
 
     (void)fd, (void)what;
-    if (capture_start(&r->out, r->engine->base, out_on_readable, r) == 0 &&
-        capture_start(&r->err, r->engine->base, err_on_readable, r) == 0)
+    if (listen_to(r) == 0)
         return;
     (void)snprintf(r->result->fault, sizeof r->result->fault, "no memory to watch a sandbox");
     run_stop(r, END_FAILED);
@@ -720,9 +726,11 @@ static void events_assign(struct run *r)
 /* What is not watched would be waited for until the time is up. */
 static int watch(struct run *r, struct err *e)
 {
-    if (event_add(&r->ctl, NULL) < 0 || event_add(&r->job, NULL) < 0)
+    if (event_add(&r->ctl, NULL) < 0 || event_add(&r->job, NULL) < 0 ||
+        (r->events.frame && listen_to(r) < 0)) /* that one will be there for a while */
         return err_set(e, ERR_HOST, "no memory to watch a sandbox");
-    arm(&r->listen, LISTEN_MS);
+    if (!r->events.frame)
+        arm(&r->listen, LISTEN_MS);
     wall_arm(r, r->start_ms);
     if (r->limits.cpu_ms > 0)
         arm(&r->cpu, CPU_CHECK_MS);
