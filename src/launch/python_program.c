@@ -166,8 +166,9 @@ static double now(void)
 /* A value of JSON that the daemon has checked. */
 static PyObject *decode(const struct python_program *p, PyObject *json)
 {
-    const char *text = json ? PyBytes_AS_STRING(json) : "{}";
-    Py_ssize_t n = json ? PyBytes_GET_SIZE(json) : 2, skip = 0;
+    bool given = json && PyBytes_GET_SIZE(json) > 0;
+    const char *text = given ? PyBytes_AS_STRING(json) : "{}";
+    Py_ssize_t n = given ? PyBytes_GET_SIZE(json) : 2, skip = 0;
     cleanup_unref PyObject *s = NULL, *pair = NULL;
 
     if (n > DIGITS_SURE)
@@ -178,7 +179,7 @@ static PyObject *decode(const struct python_program *p, PyObject *json)
     return pair ? Py_NewRef(PyTuple_GET_ITEM(pair, 0)) : NULL;
 }
 
-/* Whether it begins with a mark of the order of bytes. */
+/* Without a mark of the order of bytes. */
 static PyObject *decode_source(PyObject *code)
 {
     static const char mark[] = "\xef\xbb\xbf";

@@ -313,7 +313,6 @@ static void rehearse(struct warmed *w, const struct rehearsal *r)
     if (runner_read(NULL, &j, &what) == 0 && run_program(w, &j) == 0)
         forget_rehearsal(w);
     (void)fflush(NULL);
-    runner_touch(JOB_ROOM); /* for one that is larger than ours */
     rehearsal_end(&ends);
 }
 
@@ -333,6 +332,7 @@ __attribute__((noreturn)) static void run_job(void *user)
     if (!runner_has_job(SOON_MS)) {
         rehearse(w, &w->unknown);
         rehearse(w, &w->known);
+        runner_touch(JOB_ROOM); /* for one that is larger than ours */
     }
     r = runner_read(NULL, &j, &what);
     if (r == -ENODATA)
