@@ -6,6 +6,7 @@ import pathlib
 import statistics
 import subprocess
 import tempfile
+import time
 
 import chart
 import harness
@@ -111,6 +112,19 @@ def proportional_kib(daemon):
     return total
 
 
+def settled_kib(daemon):
+    """Once nothing is being made or taken down any more: half a second later it is the same."""
+    seen = []
+
+    def is_settled():
+        seen.append(proportional_kib(daemon))
+        time.sleep(0.5)
+        return len(seen) > 1 and abs(seen[-1] - seen[-2]) * 1000 < seen[-1]
+
+    harness.wait_until(is_settled, "memory to settle")
+    return seen[-1]
+
+
 def memory(speed):
     sizes = {}
     for count in (1, 1 + PREPARED):
@@ -119,7 +133,7 @@ def memory(speed):
             speed.warm(daemon, "javascript")
             ready = f'sandbox_pool{{template="python",state="ready"}} {count}\n'
             harness.wait_until(lambda: ready in daemon.request("GET", "/metrics").text, "prepared sandboxes")
-            sizes[count] = proportional_kib(daemon)
+            sizes[count] = settled_kib(daemon)
     return {"idle_kib": sizes[1], "prepared_kib": (sizes[1 + PREPARED] - sizes[1]) / PREPARED}
 
 
