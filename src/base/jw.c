@@ -7,9 +7,9 @@
 #include "base/json_inner.h"
 #include "base/utf8.h"
 
-enum { INT64_DIGITS = 20 };
+enum { INT64_DIGITS = 20 }; /* and a sign: 19 and one */
+/* Of fractions; with all their decimals, as an integer, they are exact. */
 enum { BY_HAND_MAX = 1000000000, BY_HAND_DECIMALS = 6 };
-/* together, as an integer: exact */ /* and a sign: 19 and one */
 
 static void comma(struct jw *w)
 {

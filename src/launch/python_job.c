@@ -11,6 +11,28 @@
 #include "base/fd.h"
 #include "core/frame.h"
 
+/* ---- what is bound ---- */
+
+PyObject *python_function(void *context, PyMethodDef *def)
+{
+    PyObject *self = PyCapsule_New(context, NULL, NULL);
+    PyObject *f = self ? PyCFunction_New(def, self) : NULL;
+
+    Py_XDECREF(self);
+    return f;
+}
+
+int python_bind(PyObject *module, const struct python_binding *of, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        *of[i].to = module ? PyObject_GetAttrString(module, of[i].name)
+                           : PyUnicode_InternFromString(of[i].name);
+        if (!*of[i].to)
+            return -1;
+    }
+    return 0;
+}
+
 /* ---- the channel ---- */
 
 int python_channel_open(struct python_channel *c, int fd)
@@ -142,28 +164,19 @@ static PyObject *channel_end(PyObject *self, PyObject *none)
     Py_RETURN_NONE;
 }
 
-static PyObject *function_of(void *context, PyMethodDef *def)
-{
-    PyObject *self = PyCapsule_New(context, NULL, NULL);
-    PyObject *f = self ? PyCFunction_New(def, self) : NULL;
-
-    Py_XDECREF(self);
-    return f;
-}
-
 PyObject *python_channel_send(struct python_channel *c)
 {
     static PyMethodDef def = {"send", (PyCFunction)(void (*)(void))channel_send, METH_FASTCALL,
                               NULL};
 
-    return function_of(c, &def);
+    return python_function(c, &def);
 }
 
 PyObject *python_channel_end(struct python_channel *c)
 {
     static PyMethodDef def = {"end", channel_end, METH_NOARGS, NULL};
 
-    return function_of(c, &def);
+    return python_function(c, &def);
 }
 
 /* ---- what is left to be done ---- */
@@ -227,7 +240,7 @@ PyObject *python_settled(struct python_ends *e)
 {
     static PyMethodDef def = {"settled", (PyCFunction)(void (*)(void))settled, METH_FASTCALL, NULL};
 
-    return function_of(e, &def);
+    return python_function(e, &def);
 }
 
 /* ---- frames ---- */

@@ -14,6 +14,18 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* A function whose first argument is a capsule of context, which is borrowed and must stay. A new
+ * reference, or NULL with an exception. */
+PyObject *python_function(void *context, PyMethodDef *def);
+
+struct python_binding {
+    PyObject **to; /* owned from then on */
+    const char *name;
+};
+/* What a module has under these names; without one the names themselves, interned. What is called
+ * after a fork is then not looked up there. -1: an exception. */
+int python_bind(PyObject *module, const struct python_binding *of, size_t n);
+
 /* Where results go. A program that closes the descriptor may have a file of its own under that
  * number; one that forks has a second copy of this, which has nothing to tell. */
 enum { PYTHON_HELD_MAX = 2048 };

@@ -4,10 +4,10 @@
 #include <limits.h>
 #include <marshal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "core/frame.h"
 
 /* As in the wrapper: no number in a text of this length has too many digits; and no value whose
@@ -23,37 +23,18 @@ static void unref(PyObject **o)
 
 /* ---- what is bound before the fork ---- */
 
-struct binding {
-    PyObject **to;
-    const char *name;
-};
-
-static int bind_wrapped(struct python_program *p, PyObject *wrapper)
+static int bind_all(struct python_program *p, PyObject *wrapper)
 {
-#define BINDING(n) {&p->w.n, #n},
-    const struct binding of[] = {PYTHON_WRAPPED(BINDING)};
-#undef BINDING
+#define WRAPPED(n) {&p->w.n, #n},
+#define NAME(n)    {&p->name.n, #n},
+    const struct python_binding wrapped[] = {PYTHON_WRAPPED(WRAPPED)};
+    const struct python_binding names[] = {PYTHON_NAMES(NAME)};
+#undef WRAPPED
+#undef NAME
 
-    for (size_t i = 0; i < ARRAY_LEN(of); i++) {
-        *of[i].to = PyObject_GetAttrString(wrapper, of[i].name);
-        if (!*of[i].to)
-            return -1;
-    }
-    return 0;
-}
-
-static int bind_names(struct python_program *p)
-{
-#define BINDING(n) {&p->name.n, #n},
-    const struct binding of[] = {PYTHON_NAMES(BINDING)};
-#undef BINDING
-
-    for (size_t i = 0; i < ARRAY_LEN(of); i++) {
-        *of[i].to = PyUnicode_InternFromString(of[i].name);
-        if (!*of[i].to)
-            return -1;
-    }
-    return 0;
+    return python_bind(wrapper, wrapped, ARRAY_LEN(wrapped)) == 0
+               ? python_bind(NULL, names, ARRAY_LEN(names))
+               : -1;
 }
 
 static int bind_files(struct python_program *p, PyObject *wrapper)
@@ -112,15 +93,14 @@ static int give(struct python_program *p, PyObject *wrapper)
         {"serve", serve, METH_O,      NULL},
         {"end",   end,   METH_NOARGS, NULL}
     };
-    cleanup_unref PyObject *self = PyCapsule_New(p, NULL, NULL);
 
-    for (size_t i = 0; self && i < ARRAY_LEN(defs); i++) {
-        cleanup_unref PyObject *f = PyCFunction_New(&defs[i], self);
+    for (size_t i = 0; i < ARRAY_LEN(defs); i++) {
+        cleanup_unref PyObject *f = python_function(p, &defs[i]);
 
         if (!f || PyObject_SetAttrString(wrapper, defs[i].ml_name, f) < 0)
             return -1;
     }
-    return self ? PyObject_SetAttrString(wrapper, "before", p->before) : -1;
+    return PyObject_SetAttrString(wrapper, "before", p->before);
 }
 
 int python_program_bind(struct python_program *p, PyObject *wrapper, struct python_channel *to,
@@ -132,7 +112,7 @@ int python_program_bind(struct python_program *p, PyObject *wrapper, struct pyth
     if (!sys)
         return -1;
     p->sys = Py_NewRef(PyModule_GetDict(sys));
-    if (bind_wrapped(p, wrapper) < 0 || bind_names(p) < 0 || bind_files(p, wrapper) < 0)
+    if (bind_all(p, wrapper) < 0 || bind_files(p, wrapper) < 0)
         return -1;
     return bind_streams(p) == 0 && bind_place(p) == 0 && make_own(p) == 0 ? give(p, wrapper) : -1;
 }
@@ -142,7 +122,7 @@ int python_program_bind(struct python_program *p, PyObject *wrapper, struct pyth
 /* What one job knows. Everything is owned. */
 struct job_state {
     PyObject *source, *path, *told, *event, *main, *value;
-    double begun;
+    uint64_t begun_us;
 };
 
 static void let_go(struct job_state *s)
@@ -153,14 +133,6 @@ static void let_go(struct job_state *s)
     Py_CLEAR(s->event);
     Py_CLEAR(s->main);
     Py_CLEAR(s->value);
-}
-
-static double now(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* A value of JSON that the daemon has checked. */
@@ -248,7 +220,7 @@ static int take_up(const struct python_program *p, struct job_state *s,
 {
     PyObject *code = python_frame(f, FRAME_CODE);
 
-    s->begun = now();
+    s->begun_us = clock_us();
     s->path = place(p);
     s->source = code ? decode_source(code) : PyUnicode_FromString("");
     s->told = s->source ? decode(p, python_frame(f, FRAME_CONTEXT)) : NULL;
@@ -307,7 +279,7 @@ static PyObject *call_with_context(const struct python_program *p, const struct 
                                    PyObject *handler)
 {
     PyObject *left = PyDict_GetItemWithError(s->told, p->name.remaining_ms);
-    double deadline = s->begun + (left ? PyFloat_AsDouble(left) : 0) / 1000;
+    double deadline = (double)s->begun_us / 1e6 + (left ? PyFloat_AsDouble(left) : 0) / 1000;
     cleanup_unref PyObject *context =
         PyErr_Occurred()
             ? NULL

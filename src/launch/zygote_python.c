@@ -104,28 +104,25 @@ static int warm_science(void)
     return m ? 0 : report("modules of data science");
 }
 
-/* Binds functions and objects of a module: what is called after a fork is not looked up there. */
-static int take_hold(PyObject *module, const char *const *names, PyObject **const *to, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        *to[i] = PyObject_GetAttrString(module, names[i]);
-        if (!*to[i])
-            return -1;
-    }
-    return 0;
-}
-
 static int bind_all(struct warmed *w, PyObject *wrapper, PyObject *warmer)
 {
-    static const char *const theirs[] = {"shadowed", "adopted"};
-    static const char *const ours[] = {"rehearsed", "environ", "generator",
-                                       "seed",      "thread",  "main"};
-    PyObject **const a[] = {&w->shadowed, &w->adopted};
-    PyObject **const b[] = {&w->rehearsed, &w->environ, &w->random, &w->seed, &w->thread, &w->main};
+    const struct python_binding theirs[] = {
+        {&w->shadowed, "shadowed"},
+        {&w->adopted,  "adopted" },
+    };
+    const struct python_binding ours[] = {
+        {&w->rehearsed, "rehearsed"},
+        {&w->environ,   "environ"  },
+        {&w->random,    "generator"},
+        {&w->seed,      "seed"     },
+        {&w->thread,    "thread"   },
+        {&w->main,      "main"     },
+    };
+    const struct python_binding native = {&w->native, "_native_id"};
 
-    w->native = PyUnicode_InternFromString("_native_id");
-    return w->native && take_hold(wrapper, theirs, a, ARRAY_LEN(a)) == 0
-               ? take_hold(warmer, ours, b, ARRAY_LEN(b))
+    return python_bind(NULL, &native, 1) == 0 &&
+                   python_bind(wrapper, theirs, ARRAY_LEN(theirs)) == 0
+               ? python_bind(warmer, ours, ARRAY_LEN(ours))
                : -1;
 }
 
