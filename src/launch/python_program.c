@@ -524,8 +524,8 @@ static void forget_modules(const struct python_program *p)
 
     for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names); i++)
         (void)PyDict_DelItem(modules, PyList_GET_ITEM(names, i));
-    (void)PyDict_SetItem(modules, p->name.__main__,
-                         Py_None); /* as at every end of an interpreter */
+    /* As at every end of an interpreter. */
+    (void)PyDict_SetItem(modules, p->name.__main__, Py_None);
     PyErr_Clear();
 }
 

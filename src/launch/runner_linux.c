@@ -74,8 +74,8 @@ void runner_leave(uint32_t flags, int status, bool threads, const char *last, si
         if (known)
             tell_init(status);
     }
+    /* Whoever was told goes first: what is left takes as long as the run. */
     if (known)
-        (void)
-            sched_yield(); /* whoever was told goes first: what is left takes as long as the run */
+        (void)sched_yield();
     _exit(status);
 }

@@ -113,6 +113,8 @@ void feed_done(struct feed *f)
 
 int capture_start(struct capture *c, struct event_base *base, event_callback_fn fn, void *user)
 {
+    if (!capture_is_open(c))
+        return 0; /* it was read to its end before anybody listened */
     (void)event_assign(&c->readable, base, *c->fd, EV_READ | EV_PERSIST, fn, user);
     return event_add(&c->readable, NULL);
 }
