@@ -39,6 +39,7 @@ int launched_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *
     else if (box_new(n, &want, &b, e) < 0)
         return -1;
     b->taken = true;
+    n->pools[b->sandbox.template].used++;
     if (b->started)
         usage_mark_cpu(&n->slots[b->slot % SLOTS_KNOWN], &b->base);
     *ret = b->sandbox;
@@ -85,6 +86,7 @@ void launched_release(struct jail *j, struct sandbox *s)
     *s = SANDBOX_NONE;
     b->sandbox.ctl = b->sandbox.job = b->sandbox.in = b->sandbox.out = b->sandbox.err = -1;
     b->taken = false;
+    b->jail->pools[b->sandbox.template].used--;
     pool_refill_later(native_of(j), REFILL_MS);
     box_settle(b);
 }

@@ -64,6 +64,7 @@ TAILQ_HEAD(boxes, box);
 struct pool {
     struct boxes waiting;             /* in the order they were asked for */
     unsigned least, target, n, ready; /* target: how many there should be now, at least `least` */
+    unsigned used;                    /* taken and not yet released */
     uint64_t full_us;                 /* when somebody last found it full */
     uint64_t missed_us;               /* when somebody found none ready, or the pool last shrank */
     unsigned failures;                /* in a row */

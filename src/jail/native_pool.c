@@ -136,15 +136,17 @@ static void calm_later(struct native *n)
 
 /*
  * Nobody was ready. If that was a burst, there should be more next time, if there is memory for it.
- * Where runs come faster than sandboxes can be made, a larger pool would only be empty more often.
- * A pool that was switched off stays so.
+ * Where runs come faster than sandboxes can be made, a larger pool would only be empty more often;
+ * and where they come one after the other, a sandbox that waits longer is one that the processor
+ * has forgotten: it should never have more than were in use at once. A pool that was switched off
+ * stays so.
  */
 static void pool_missed(struct native *n, enum plan_template t)
 {
     struct pool *p = &n->pools[t];
 
     p->missed_us = clock_us();
-    if (p->least == 0 || p->missed_us - p->full_us > BURST_US ||
+    if (p->least == 0 || p->used < p->target || p->missed_us - p->full_us > BURST_US ||
         megabytes_wanted(n) + megabytes(t) > n->pool_memory_mb)
         return;
     p->target++;

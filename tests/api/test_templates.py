@@ -168,6 +168,18 @@ def test_a_pool_does_not_grow_beyond_its_memory(make_daemon):
                      "three of 2 MiB each: a fourth would be too much")
 
 
+def test_a_pool_does_not_grow_for_requests_that_come_one_after_the_other(make_daemon):
+    daemon = make_daemon(POOL_PYTHON=2)
+    until_warm(daemon, "python")
+    harness.wait_until(lambda: waiting(daemon, "python") == LEAST, "a full pool")
+    with daemon.connect() as connection:
+        for _ in range(200):
+            connection.execute("def handler(event):\n    return 1")
+    harness.wait_until(lambda: waiting(daemon, "python", "preparing") == 0 and waiting(daemon, "python") >= LEAST,
+                     "a full pool")
+    assert waiting(daemon, "python") == LEAST
+
+
 def test_a_pool_that_is_switched_off_stays_off(make_daemon):
     daemon = make_daemon(POOL_PYTHON=0, POOL_EXEC=0, POOL_NODE=0)
     burst(daemon, 4)
