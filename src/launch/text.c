@@ -2,15 +2,18 @@
 #include "launch/text.h"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/fd.h"
 
-enum { HUGE_PAGE = 2 << 20, WORTH_IT = HUGE_PAGE / 2, SEGMENTS_MAX = 16 };
+enum { HUGE_PAGE = 2 << 20, WORTH_IT = HUGE_PAGE / 2, SEGMENTS_MAX = 16, LINES = 8192 };
 
 struct segment {
     uintptr_t begin, end; /* as the kernel mapped it, in pages of any size */
@@ -141,4 +144,50 @@ void text_settle(void)
             move(&s.of[i]);
     if (s.n > 0)
         move_data(s.of[s.n - 1]);
+}
+
+/* ---- what nobody needs any more ---- */
+
+struct mapping {
+    unsigned long begin, end;
+    bool of_file; /* that is only read */
+};
+
+/* A line of /proc/self/smaps. What was relocated in a mapping, or moved into its place, is our own
+ * and would be lost. */
+static void release(struct mapping *m, const char *line)
+{
+    struct mapping next;
+    unsigned long inode, own;
+    char how[5];
+
+    if (sscanf(line, "%lx-%lx %4s %*x %*s %lu", &next.begin, &next.end, how, &inode) == 4) {
+        next.of_file = inode != 0 && how[1] == '-' && how[3] == 'p';
+        *m = next;
+    } else if (m->of_file && sscanf(line, "Anonymous: %lu", &own) == 1 && own == 0) {
+        (void)madvise((void *)m->begin, m->end - m->begin, MADV_DONTNEED);
+    }
+}
+
+/* Without malloc: what it has is settled by now. */
+void text_release(void)
+{
+    cleanup_close int fd = open("/proc/self/smaps", O_RDONLY | O_CLOEXEC);
+    struct mapping m = {0};
+    char text[LINES];
+    size_t n = 0;
+    ssize_t got;
+
+    while (fd >= 0 && (got = read(fd, text + n, sizeof text - 1 - n)) > 0) {
+        char *line = text, *end;
+
+        n += (size_t)got;
+        text[n] = '\0';
+        for (; (end = strchr(line, '\n')); line = end + 1) {
+            *end = '\0';
+            release(&m, line);
+        }
+        n -= (size_t)(line - text);
+        memmove(text, line, n);
+    }
 }

@@ -18,3 +18,9 @@ void text_settle(void);
  * here the program is a tenant's, who may do as he likes with it.
  */
 void text_join(void);
+
+/*
+ * What starting and warming has read of code and constants is in the kernel's memory anyway, and
+ * whoever only forks from now on has no use for it.
+ */
+void text_release(void);

@@ -243,6 +243,7 @@ static napi_value serve(napi_env env, napi_callback_info info)
     (void)napi_get_value_int32(env, argument(env, info), &can_learn);
     if (can_learn)
         learn(n);
+    text_release();
     zygote_serve(&n->filters, &n->host, &n->keeper);
     keeper_run(&n->keeper);
 }

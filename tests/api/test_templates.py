@@ -137,6 +137,20 @@ def test_a_generation_shares_its_hash_seed_and_ends_when_packages_change(make_da
         os.utime(PACKAGES, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
+def test_a_warmed_interpreter_holds_on_to_nothing_that_files_have(make_daemon):
+    daemon = make_daemon(NODE_ZYGOTE="true")
+    until_warm(daemon, "python")
+    until_warm(daemon, "node", "exports.handler = (event) => event", language="javascript")
+    zygotes = [pid for pid in daemon.tree() if (fields := harness.stat_fields(pid))
+               and harness.read_proc(fields[1], "comm").strip() == b"sandbox-launch"
+               and harness.read_proc(pid, "comm").strip() in (b"sandbox-zygote-", b"node")]
+    assert len(zygotes) == 2, "both of them"
+    for pid in zygotes:
+        status = dict(line.split(":", 1) for line in harness.read_proc(pid, "status").decode().splitlines())
+        of_files, own = (int(status[key].split()[0]) for key in ("RssFile", "RssAnon"))
+        assert of_files * 8 < own, (status["Name"], of_files, own)
+
+
 # ---- demand ----
 
 
