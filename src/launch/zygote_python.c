@@ -36,8 +36,8 @@
 enum { JOB_ROOM = 24 << 10 }; /* that malloc gives to a job and a small program */
 
 /* When sandboxes are used as fast as they are made, one waits less than this; then whatever can be
- * left out makes the next one come sooner. */
-enum { SOON_MS = 1 };
+ * left out makes the next one come sooner. What takes longest waits until it is calm. */
+enum { SOON_MS = 4, CALM_MS = 4 };
 
 extern const char wrap_python[];
 extern const char wrap_call_python[];
@@ -313,6 +313,19 @@ static void rehearse(struct warmed *w, const struct rehearsal *r)
     rehearsal_end(&ends);
 }
 
+/* For a program that the daemon knows, and once there is time, for others. */
+static void await_job(struct warmed *w)
+{
+    if (runner_has_job(SOON_MS))
+        return;
+    rehearse(w, &w->known);
+    if (runner_has_job(CALM_MS))
+        return;
+    rehearse(w, &w->unknown);
+    rehearse(w, &w->known);
+    runner_touch(JOB_ROOM); /* for one that is larger than ours */
+}
+
 /* In the first process of a sandbox. */
 __attribute__((noreturn)) static void run_job(void *user)
 {
@@ -326,11 +339,7 @@ __attribute__((noreturn)) static void run_job(void *user)
     (void)signal(SIGPIPE, SIG_IGN); /* a broken pipe is an exception, as in every Python, */
     (void)signal(SIGXFSZ, SIG_IGN); /* and so is a file that is larger than its own limit */
     wake_copy(w);
-    if (!runner_has_job(SOON_MS)) {
-        rehearse(w, &w->unknown);
-        rehearse(w, &w->known);
-        runner_touch(JOB_ROOM); /* for one that is larger than ours */
-    }
+    await_job(w);
     r = runner_read(NULL, &j, &what);
     if (r == -ENODATA)
         _exit(0); /* never used */
@@ -385,6 +394,7 @@ int main(int argc, char **argv)
     text_settle();
     text_join();
     learn(&w, &hot);
+    text_release();
     zygote_serve(&filters, &host, &k);
     keeper_run(&k);
 }
