@@ -46,14 +46,14 @@ int launched_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *
     return 0;
 }
 
-void launched_usage(struct jail *j, const struct sandbox *s, struct usage *ret)
+void launched_usage(struct jail *j, const struct sandbox *s, bool denied, struct usage *ret)
 {
     struct native *n = native_of(j);
     const struct box *b = s->adapter;
 
     *ret = USAGE_UNKNOWN;
     if (b->started)
-        usage_since(&n->slots[b->slot % SLOTS_KNOWN], &b->base, ret);
+        usage_since(&n->slots[b->slot % SLOTS_KNOWN], &b->base, denied, ret);
 }
 
 bool launched_alone(struct jail *j, const struct sandbox *s, unsigned threads)

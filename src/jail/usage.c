@@ -76,10 +76,12 @@ static int64_t since(int64_t now, int64_t before)
     return now < 0 || before < 0 ? -1 : now - before;
 }
 
-void usage_since(const struct usage_files *u, const struct usage_base *base, struct usage *ret)
+void usage_since(const struct usage_files *u, const struct usage_base *base, bool denied,
+                 struct usage *ret)
 {
     ret->cpu_us = since(cpu_us(u), base->cpu_us);
     ret->memory_peak = number(u, FILE_MEMORY, "");
     ret->oom_kills = since(number(u, FILE_OOM, "oom_kill "), base->oom);
-    ret->pids_denied = since(number(u, FILE_PIDS, "max "), base->pids);
+    if (denied)
+        ret->pids_denied = since(number(u, FILE_PIDS, "max "), base->pids);
 }

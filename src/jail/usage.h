@@ -27,4 +27,6 @@ void usage_mark(const struct usage_files *u, struct usage_base *ret);
 void usage_mark_cpu(const struct usage_files *u, struct usage_base *ret);
 /* Nobody but a first process with so many threads. False when not known. */
 bool usage_is_alone(const struct usage_files *u, unsigned threads);
-void usage_since(const struct usage_files *u, const struct usage_base *base, struct usage *ret);
+/* denied: how often processes were, too. */
+void usage_since(const struct usage_files *u, const struct usage_base *base, bool denied,
+                 struct usage *ret);

@@ -54,6 +54,13 @@ static void arm(struct event *ev, uint64_t ms)
     (void)event_add(ev, &tv);
 }
 
+/* From when on what init tells matters. Without memory for it the clock ends the run. */
+static void heed_init(struct run *r)
+{
+    if (r->state == RUN_RUNNING && !r->paused && !event_pending(&r->ctl, EV_READ, NULL))
+        (void)event_add(&r->ctl, NULL);
+}
+
 static void wall_arm(struct run *r, uint64_t more_ms)
 {
     if (r->limits.wall_ms > 0)
@@ -94,13 +101,19 @@ static int64_t known(int64_t first, int64_t second)
     return first >= 0 ? first : second;
 }
 
+/* Did it get what it wanted? Then nobody asks what was denied to it. */
+static bool is_content(const struct run *r, int status)
+{
+    return r->stop_reason == END_EXIT && status == 0 && r->result->error.n == 0;
+}
+
 /* The jail's own accounts cover everything inside; init's cover what it reaped. */
 static void usage_read(struct run *r, const struct init_msg *m)
 {
     struct jail *j = r->engine->jail;
     struct usage *u = &r->result->usage;
 
-    j->ops->usage(j, &r->sandbox, u);
+    j->ops->usage(j, &r->sandbox, !m || !is_content(r, m->status), u);
     if (!m)
         return;
     u->cpu_us = known(u->cpu_us, m->cpu_us);
@@ -348,6 +361,7 @@ static void on_left(struct run *r, const char *p, size_t n)
         !j->ops->alone(j, &r->sandbox, (unsigned char)p[1]))
         return; /* in the last case its exit will tell */
     m = init_left(p[0]);
+    r->left = true;
     on_exited(r, &m);
 }
 
@@ -409,15 +423,17 @@ static void job_close(struct run *r)
     feed_done(&r->job_feed);
     (void)event_del(&r->job);
     (void)close(take_fd(&r->sandbox.job));
+    heed_init(r); /* it tells the rest */
 }
 
-/* Reads until the stream is empty, its end, or the turn is over: then it returns true. */
+/* Reads until the stream is empty, its end, the last frame, or the turn is over: then it returns
+ * true. */
 static bool job_read(struct run *r)
 {
     struct pump_scratch *s = &r->engine->scratch;
     size_t turn = 0;
 
-    while (turn < PUMP_TURN && !r->frames_paused) {
+    while (turn < PUMP_TURN && !r->frames_paused && !r->left) {
         ssize_t n = read(r->sandbox.job, s->bytes, sizeof s->bytes);
 
         if (n < 0 && errno == EINTR)
@@ -436,7 +452,7 @@ static bool job_read(struct run *r)
         if (frame_reader_feed(&r->frames, s->bytes, (size_t)n, on_frame, r) < 0 && r->events.frame)
             run_stop(r, END_POLICY); /* nothing it says later could be believed */
     }
-    return true;
+    return !r->left;
 }
 
 static void job_on_readable(evutil_socket_t fd, short what, void *user)
@@ -489,6 +505,7 @@ static void on_listen(evutil_socket_t fd, short what, void *user)
     struct run *r = user;
 
     (void)fd, (void)what;
+    heed_init(r);
     if (listen_to(r) == 0)
         return;
     (void)snprintf(r->result->fault, sizeof r->result->fault, "no memory to watch a sandbox");
@@ -501,7 +518,7 @@ static void on_cpu(evutil_socket_t fd, short what, void *user)
     struct usage u = USAGE_UNKNOWN;
 
     (void)fd, (void)what;
-    r->engine->jail->ops->usage(r->engine->jail, &r->sandbox, &u);
+    r->engine->jail->ops->usage(r->engine->jail, &r->sandbox, false, &u);
     if (u.cpu_us >= 0 && (uint64_t)u.cpu_us > r->limits.cpu_ms * 1000)
         run_stop(r, END_CPU);
     else
@@ -636,6 +653,7 @@ void run_stop(struct run *r, enum end_reason why)
 {
     if (r->state != RUN_RUNNING)
         return;
+    heed_init(r);
     r->stop_reason = why;
     r->state = RUN_STOPPING;
     (void)event_del(&r->wall);
@@ -723,10 +741,16 @@ static void events_assign(struct run *r)
     (void)evtimer_assign(&r->cpu, base, on_cpu, r);
 }
 
+/* Most programs that leave by their own word have left before init has anything to tell. */
+static bool is_brief(const struct run *r)
+{
+    return r->leaves && r->ready && r->sandbox.template != TEMPLATE_EXEC;
+}
+
 /* What is not watched would be waited for until the time is up. */
 static int watch(struct run *r, struct err *e)
 {
-    if (event_add(&r->ctl, NULL) < 0 || event_add(&r->job, NULL) < 0 ||
+    if ((!is_brief(r) && event_add(&r->ctl, NULL) < 0) || event_add(&r->job, NULL) < 0 ||
         (r->events.frame && listen_to(r) < 0)) /* that one will be there for a while */
         return err_set(e, ERR_HOST, "no memory to watch a sandbox");
     if (!r->events.frame)

@@ -47,6 +47,7 @@ struct run {
     bool heard;                  /* a frame of it */
     bool placed;                 /* its files are known to have come: what lacks was removed */
     bool leaves;                 /* its own word that it has ended is enough */
+    bool left;                   /* it gave it */
     bool paused;
     bool frames_paused;
     bool looking; /* the workspace is scanned while the program lives */

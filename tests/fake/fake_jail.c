@@ -66,10 +66,12 @@ static bool alone(struct jail *j, const struct sandbox *s, unsigned threads)
     return fake_of(j)->threads == threads;
 }
 
-static void usage(struct jail *j, const struct sandbox *s, struct usage *ret)
+static void usage(struct jail *j, const struct sandbox *s, bool denied, struct usage *ret)
 {
     (void)s;
     *ret = fake_of(j)->usage;
+    if (!denied)
+        ret->pids_denied = -1;
 }
 
 static void kill_all(struct jail *j, const struct sandbox *s)

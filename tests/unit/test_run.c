@@ -200,6 +200,63 @@ static void the_word_of_a_program_ends_it(void **state)
     assert_int_equal(s->jail.released, 1);
 }
 
+/* A warmed one that may leave: at first nobody listens to init. */
+static void start_brief(struct stage *s)
+{
+    struct plan p = {.template = TEMPLATE_PYTHON};
+
+    s->jail.warm = true;
+    s->jail.template = TEMPLATE_PYTHON;
+    s->jail.jail.traits = JAIL_MEMORY | JAIL_PIDS;
+    s->jail.threads = 1;
+    start_with(s, &p);
+}
+
+static void what_comes_after_the_word_is_not_heard(void **state)
+{
+    struct stage *s = *state;
+
+    start_brief(s);
+    write_frame(s->jail.peer[0].job, FRAME_RESULT, "1");
+    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7\1");
+    fake_init_says(&s->jail, 0, INIT_EXITED, 9 << 8, 0);
+    until_done(s);
+    assert_int_equal(s->result.exit_code, 7);
+    assert_string_equal(s->result.result.p, "1");
+}
+
+static void init_is_heard_of_a_program_that_gave_no_word(void **state)
+{
+    struct stage *s = *state;
+
+    start_brief(s);
+    exit_with(s, 9 << 8, 0);
+    assert_int_equal(s->result.exit_code, 9);
+}
+
+/* Somebody else still holds its channel. */
+static void init_is_heard_of_a_channel_that_stays_open(void **state)
+{
+    struct stage *s = *state;
+
+    start_brief(s);
+    fake_init_says(&s->jail, 0, INIT_EXITED, 9 << 8, 0);
+    while (s->result.at.ended == 0)
+        assert_int_equal(event_base_loop(s->base, EVLOOP_ONCE), 0);
+    assert_int_equal(s->result.exit_code, 9);
+}
+
+static void init_is_heard_of_a_program_that_is_stopped(void **state)
+{
+    struct stage *s = *state;
+
+    start_brief(s);
+    run_stop(s->run, END_CANCELLED);
+    assert_int_equal(fake_init_hears(&s->jail, 0), INIT_STOP);
+    exit_with(s, 9, 0);
+    assert_int_equal(s->result.reason, END_CANCELLED);
+}
+
 static void says_in_vain(struct stage *s, struct plan *p, unsigned threads, const char *word)
 {
     start_that_may_leave(s, p, threads);
@@ -646,6 +703,10 @@ int main(void)
         STAGED(the_job_is_what_the_wire_says),
         cmocka_unit_test(what_a_warmed_interpreter_has_is_not_sent),
         STAGED(the_word_of_a_program_ends_it),
+        STAGED(what_comes_after_the_word_is_not_heard),
+        STAGED(init_is_heard_of_a_program_that_gave_no_word),
+        STAGED(init_is_heard_of_a_channel_that_stays_open),
+        STAGED(init_is_heard_of_a_program_that_is_stopped),
         STAGED(a_word_is_not_enough_where_something_stays),
         STAGED(a_word_is_not_enough_where_others_are),
         STAGED(a_large_job_is_written_as_it_is_read),
