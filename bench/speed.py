@@ -12,6 +12,8 @@ import chart
 import harness
 
 AT_ONCE = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+RUSH = 64  # at once, where throughput is compared
+EACH = 16  # requests of each connection: what a rush costs at its beginning is not what it does per second
 PREPARED = 16  # sandboxes whose memory is measured together
 
 # A variable that only a freshly started interpreter can heed keeps the run from the zygote.
@@ -38,7 +40,7 @@ class Speed:
         return str(path)
 
     def load(self, daemon, name, at_once=1, interval=0, count=None, cold=False):
-        count = count or max(self.options.runs, at_once * 4)
+        count = count or max(self.options.runs, at_once * EACH)
         return self.tools["measure"]([
             self.tools["load"], "-p", str(daemon.port), "-t", daemon.secret, "-b", self.body(name, cold),
             "-e", '"status":"success"', "-c", str(at_once), "-i", str(interval), "-n", str(count),
@@ -48,6 +50,9 @@ class Speed:
         return self.tools["measure"]([self.tools["spawn"], "-c", "1", "-i", str(interval), "-n",
                                       str(max(self.options.runs // 2, 30)), "-w", "3", "--", *BARE[name]])
 
+    def rounds(self, contenders):
+        return self.tools["rounds"](contenders, self.options.rounds)
+
     def warm(self, daemon, name):
         program = PROGRAMS[name]
         harness.wait_until(lambda: daemon.execute(**program)["isolation"]["template"] != "exec"
@@ -56,20 +61,31 @@ class Speed:
 
 def latencies(speed):
     found = {}
-    with speed.tools["started"]() as daemon:
+    runs = speed.options.runs
+    with speed.tools["started"]() as daemon, \
+            speed.tools["started"](POOL_PYTHON=0, POOL_NODE=0, POOL_EXEC=0) as unprepared:
         for name in ("python", "javascript", "shell"):
             speed.warm(daemon, name)
-            found[name] = {
-                "bare": speed.bare(name), "bare, every 20 ms": speed.bare(name, 20000),
-                "every 20 ms": speed.load(daemon, name, interval=20000),
-                "back to back": speed.load(daemon, name),
-                "every 50 ms": speed.load(daemon, name, interval=50000, count=max(speed.options.runs // 4, 20)),
-            }
-    with speed.tools["started"](POOL_PYTHON=0, POOL_NODE=0, POOL_EXEC=0) as daemon:
-        for name in ("python", "javascript", "shell"):
-            speed.warm(daemon, name)
-            found[name]["nothing prepared"] = speed.load(daemon, name)
+            speed.warm(unprepared, name)
+            found[name] = speed.rounds({
+                "bare": lambda: speed.bare(name), "bare, every 20 ms": lambda: speed.bare(name, 20000),
+                "every 20 ms": lambda: speed.load(daemon, name, interval=20000, count=max(runs // 2, 30)),
+                "back to back": lambda: speed.load(daemon, name),
+                "every 50 ms": lambda: speed.load(daemon, name, interval=50000, count=max(runs // 6, 20)),
+                "nothing prepared": lambda: speed.load(unprepared, name),
+            })
     return found
+
+
+def throughput(speed):
+    """Warmed ones, and each started for its run, in the same sandboxes of the same daemon."""
+    with speed.tools["started"]() as daemon:
+        for name in COLD:
+            speed.warm(daemon, name)
+        return speed.rounds({
+            f"{name}, started" if cold else name: lambda name=name, cold=cold: speed.load(
+                daemon, name, at_once=RUSH, cold=cold, count=RUSH * 2 if cold else None)
+            for name in COLD for cold in (False, True)})
 
 
 def pandas(speed):
@@ -140,21 +156,23 @@ def memory(speed):
 def measure(options, tools):
     with tempfile.TemporaryDirectory(prefix="sbx-bench-") as directory:
         speed = Speed(options, tools, directory)
-        return {"latencies": latencies(speed), "pandas": pandas(speed), "scaling": scaling(speed),
-                "stages": stages(speed), "memory": memory(speed)}
+        return {"latencies": latencies(speed), "pandas": pandas(speed), "throughput": throughput(speed),
+                "scaling": scaling(speed), "stages": stages(speed), "memory": memory(speed)}
 
 
 # ---- telling ----
 
 
 def bars(found):
-    lat, scale, mem = found["latencies"], found["scaling"], found["memory"]
+    lat, rush, mem = found["latencies"], found["throughput"], found["memory"]
 
     def share(name, load, field="p50_us", bare="bare"):
         return lat[name][load][field] / lat[name][bare]["p50_us"]
 
     rows = [
-        ("Python every 20 ms, p50 of the bare interpreter's", share("python", "every 20 ms"), 1 / 20),
+        ("Python every 20 ms, p50 of the bare interpreter's every 20 ms",
+         share("python", "every 20 ms", bare="bare, every 20 ms"), 1 / 20),
+        ("Python every 20 ms, p50 of the bare interpreter's back to back", share("python", "every 20 ms"), 1 / 20),
         ("Python every 20 ms, p99", share("python", "every 20 ms", "p99_us"), 1 / 4),
         ("Python back to back, p50", share("python", "back to back"), 1 / 10),
         ("Python, nothing prepared, p50", share("python", "nothing prepared"), 1 / 5),
@@ -163,14 +181,14 @@ def bars(found):
          1.2),
         ("Python after 50 ms of idleness, p50 of busy p50", lat["python"]["every 50 ms"]["p50_us"]
          / lat["python"]["back to back"]["p50_us"], 2),
-        ("Python, 64 at once, p99 of p50", scale["python"][64]["p99_us"] / scale["python"][64]["p50_us"], 6),
+        ("Python, 64 at once, p99 of p50", rush["python"]["p99_us"] / rush["python"]["p50_us"], 6),
         ("idle, with Python and Node.js warmed, MiB", mem["idle_kib"] / 1024, 100),
         ("one more prepared Python sandbox, MiB", mem["prepared_kib"] / 1024, 2),
     ]
     if found["pandas"]:
         rows.append(("import pandas and a small sum, every 20 ms, p50 in ms", found["pandas"]["p50_us"] / 1000, 5))
     times = [(f"{name}, 64 at once, times as many as started for each run",
-              scale[name][64]["per_second"] / scale[f"{name}, started"][64]["per_second"], least)
+              rush[name]["per_second"] / rush[f"{name}, started"]["per_second"], least)
              for name, least in (("python", 15), ("javascript", 7))]
     return rows, times
 

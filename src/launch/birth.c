@@ -71,21 +71,38 @@ pid_t birth_clone(struct keeper *k, const struct launch_msg *m, const int *fds, 
     init_first(k->host, &k->cpus, k->gate);
 }
 
-/* Something to read for the program that we become. */
+/* Taken. */
+static int place(int fd, int number)
+{
+    cleanup_close int from = fd;
+
+    if (fd < 0)
+        return -errno;
+    return fd == number ? take_fd(&from), 0 : fd_move(fd, number);
+}
+
+int birth_keep(void)
+{
+    int r = place(memfd_create("order", MFD_CLOEXEC), INIT_FD_ORDER);
+
+    if (r == 0)
+        r = place(open(INIT_PROGRAM, O_RDONLY | O_CLOEXEC), INIT_FD_PROGRAM);
+    return r ? r : place(open("/dev/null", O_RDWR | O_CLOEXEC), INIT_FD_NULL);
+}
+
+/* Something to read for the program that we become. What the last one was told is overwritten, and
+ * nobody but the two of us can read it. */
 static int order_put(const struct init_order *o)
 {
-    int p[2], r;
-
-    if (pipe2(p, O_CLOEXEC) < 0)
+    if (pwrite(INIT_FD_ORDER, o, sizeof *o, 0) != sizeof *o ||
+        lseek(INIT_FD_ORDER, 0, SEEK_SET) < 0)
         return -errno;
-    r = fd_write_all(p[1], o, sizeof *o);
-    (void)close(p[1]);
-    return r ? r : steps_place(&p[0], INIT_FD_ORDER);
+    return 0;
 }
 
 static int keep_open(const struct launch_msg *m)
 {
-    const int kept[] = {INIT_FD_CTL, launch_has_tree(m) ? INIT_FD_END : INIT_FD_CTL};
+    const int kept[] = {INIT_FD_CTL, INIT_FD_ORDER, launch_has_tree(m) ? INIT_FD_END : INIT_FD_CTL};
 
     for (size_t i = 0; i < ARRAY_LEN(kept); i++)
         if (fcntl(kept[i], F_SETFD, 0) < 0)

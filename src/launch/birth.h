@@ -18,6 +18,9 @@
 
 #include "launch/keeper.h"
 
+/* Once in a keeper, in the root of its sandboxes: opens what each of them would. 0 or -errno. */
+must_check int birth_keep(void);
+
 /* Becomes k->kind->become() in the new process. The pid, or -1 with errno. */
 pid_t birth_clone(struct keeper *k, const struct launch_msg *m, const int *fds, size_t fds_n,
                   int *ret_pidfd);

@@ -70,6 +70,10 @@ static int enter_names(struct err *e)
 
 static int native_enter(struct keeper *k, struct err *e)
 {
+    int r = k->host->copied ? birth_keep() : 0;
+
+    if (r < 0)
+        return err_sys(e, r, "what sandboxes are born with");
     k->host_net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (enter_network(k, e) < 0 || enter_names(e) < 0)
         return -1;
@@ -120,6 +124,7 @@ __attribute__((noreturn)) static void native_become(struct keeper *k, const stru
         .filter = &k->filters->last,
         .said = -1,
         .program = k->host->copied,
+        .kept = k->host->copied,
     };
 
     confine_self(&c); /* reports and exits on failure */

@@ -14,14 +14,10 @@
 
 #define INIT_PROGRAM "/opt/sandbox-executor/bin/sandbox-init" /* in the template root */
 
-enum {
-    INIT_FD_ORDER = INIT_FD_LAST,        /* a struct init_order to read */
-    INIT_FD_PROGRAM,                     /* sandbox-init, until it is executed */
-    INIT_FD_GATE = INIT_FD_DEPENDENCIES, /* free again once that is mounted */
-};
+enum { INIT_FD_GATE = INIT_FD_DEPENDENCIES }; /* free again once that is mounted */
 
-/* Opens it, if this is how pid 1 comes to be. Before the mounts: directories that a sandbox has of
- * its own may hide where it is. */
+/* Opens it, if this is how pid 1 comes to be and nobody has. Before the mounts: directories that a
+ * sandbox has of its own may hide where it is. */
 int step_program(const struct confine *c);
 
 struct init_order {

@@ -43,7 +43,7 @@ int step_descriptors(const struct confine *c)
         moved[i] = fcntl(c->fds[i], F_DUPFD_CLOEXEC, DUP_BASE);
     for (size_t i = 0; i < ARRAY_LEN(trees); i++)
         mounts[i] = trees[i] < 0 ? -1 : fcntl(trees[i], F_DUPFD_CLOEXEC, DUP_BASE);
-    null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    null = c->kept ? INIT_FD_NULL : open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0)
         return -errno;
     for (int i = 0; i < 3; i++)
@@ -52,12 +52,12 @@ int step_descriptors(const struct confine *c)
     for (int i = 0; i < LAUNCH_FDS_PREPARE; i++)
         if (moved[i] < 0 || fd_move(moved[i], INIT_FD_CTL + i) < 0)
             return -errno;
-    if (fd_close_range(INIT_FD_END, DUP_BASE - 1) < 0)
+    if (fd_close_range(INIT_FD_END, INIT_FD_LAST - 1) < 0)
         return -errno;
     for (int i = 0; i < (int)ARRAY_LEN(trees); i++)
         if (trees[i] >= 0 && (mounts[i] < 0 || fd_move(mounts[i], INIT_FD_END + i) < 0))
             return -errno;
-    return fd_close_from(INIT_FD_LAST);
+    return fd_close_from(c->kept ? INIT_FD_NULL : INIT_FD_LAST);
 }
 
 int steps_place(int *fd, int number)

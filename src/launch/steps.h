@@ -26,6 +26,10 @@ enum {
     INIT_FD_LIST,  /* of what is lent (lazy.h) */
     INIT_FD_LOWER, /* so many detached mounts */
     INIT_FD_LAST = INIT_FD_LOWER + LAUNCH_LAZY_MAX,
+    /* Of a pid 1 that becomes sandbox-init (order.h): */
+    INIT_FD_ORDER = INIT_FD_LAST, /* a struct init_order to read */
+    INIT_FD_PROGRAM,              /* that program, until it is executed */
+    INIT_FD_NULL,                 /* /dev/null, if the keeper has all three open */
 };
 
 struct sock_fprog;
@@ -46,6 +50,7 @@ struct confine {
     int said;         /* to become standard error of whoever is executed next, or -1 */
     const char *room; /* directory of a plain sandbox */
     bool program;     /* pid 1 becomes sandbox-init (order.h) */
+    bool kept;        /* and what it takes for that is open under its numbers (birth_keep()) */
 };
 
 struct confine_step {

@@ -14,7 +14,7 @@ int step_program(const struct confine *c)
 {
     cleanup_close int fd = -1;
 
-    if (!c->program)
+    if (!c->program || c->kept)
         return 0;
     fd = open(INIT_PROGRAM, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
