@@ -101,6 +101,7 @@ become_process(const struct init_host *host, const struct cpus *cpus, const int 
     if (r < 0)
         fail_process(fds, "session", r);
     process_spread(cpus);
+    process_stand_back(false);
     reset_signals();
     r = take_places(fds);
     if (r < 0)

@@ -43,6 +43,11 @@ void process_spread(const struct cpus *cpus)
     (void)cpus;
 }
 
+void process_stand_back(bool on)
+{
+    (void)on;
+}
+
 int process_visible(bool on)
 {
     (void)on;

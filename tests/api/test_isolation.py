@@ -392,6 +392,33 @@ def test_session_and_terminal_are_its_own(daemon):
     assert got == [True, "no"]
 
 
+POLICY = 38  # of the fields of /proc/PID/stat behind the name
+
+
+def policy(text):
+    return int(text.rsplit(")", 1)[1].split()[POLICY])
+
+
+def test_programs_take_their_turn_like_any_other(daemon):
+    ordinary = [
+        daemon.returned("def handler(e): return open('/proc/self/stat').read()"),
+        daemon.returned("exports.handler = () => require('fs').readFileSync('/proc/self/stat', 'utf8')", "javascript"),
+        daemon.printed("cat /proc/self/stat"),
+        daemon.request("POST", "/run", json={"cmd": "cat /proc/self/stat"}).json()["stdout"],
+    ]
+    assert [policy(text) for text in ordinary] == [os.SCHED_OTHER] * 4
+
+
+def test_whoever_makes_sandboxes_stands_back(daemon):
+    launcher = daemon.find("sandbox-launch")
+    harness.need(launcher is not None, "a launcher of Linux")
+    makers = [launcher] + [pid for pid in daemon.tree()
+                           if harness.read_proc(pid, "comm").strip() == b"sandbox-keeper" and harness.is_alive(pid)]
+    assert len(makers) > 1
+    assert {policy(harness.read_proc(pid, "stat").decode()) for pid in makers} == {os.SCHED_BATCH}
+    assert policy(harness.read_proc(daemon.pid, "stat").decode()) == os.SCHED_OTHER
+
+
 def test_host_name_is_hidden(daemon):
     inside = daemon.printed("cat /proc/sys/kernel/hostname").strip()
     assert inside != socket.gethostname() and inside
