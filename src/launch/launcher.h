@@ -17,6 +17,7 @@ struct pending {
 /* The oldest first. */
 struct queue {
     struct pending *first, *last;
+    size_t n;
 };
 
 struct launcher {

@@ -17,7 +17,6 @@
 #include "launch/launcher_inner.h"
 #include "launch/lend.h"
 #include "launch/prestart.h"
-#include "launch/process.h"
 #include "launch/root.h"
 #include "launch/runner.h"
 
@@ -111,7 +110,6 @@ void launcher_main(struct launcher *l)
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_NAME, "sandbox-launch");
-    process_stand_back(true);
     (void)signal(SIGPIPE, SIG_IGN);
     l->slots.exec_host = (struct init_host){.run = runner_exec};
     l->slots.cpus_n = cpus_count();

@@ -26,8 +26,7 @@ must_check int process_apart(void);
 must_check int process_lead(void);
 /* The processors a program may run on. */
 void process_spread(const struct cpus *cpus);
-/* Whoever stands back, and all it starts, takes the processor from nobody when it wakes: somebody
- * may be waiting for that one, while sandboxes are made ahead. */
+/* Whoever stands back, and all it starts, takes the processor from nobody when it wakes. */
 void process_stand_back(bool on);
 /* May others of our user look into us? -errno */
 must_check int process_visible(bool on);
