@@ -62,6 +62,12 @@ NATIVE = [
     ("test_templates.py::test_a_generation_shares_its_hash_seed_and_ends_when_packages_change", ZYGOTE),
     ("test_templates.py::test_a_pool_grows_with_demand_and_shrinks_when_it_is_calm", ZYGOTE),
     ("test_templates.py::test_a_pool_does_not_grow_beyond_its_memory", ZYGOTE),
+    ("test_templates.py::test_a_pool_does_not_grow_for_requests_that_come_one_after_the_other", ZYGOTE),
+    ("test_templates.py::test_a_warmed_interpreter_holds_on_to_nothing_that_files_have", ZYGOTE),
+    ("test_templates.py::test_a_handler_that_is_asked_for_again_is_not_compiled_again", ZYGOTE),
+    ("test_templates.py::test_nobody_can_say_what_a_text_compiles_to", ZYGOTE),
+    ("test_templates.py::test_compiled_code_need_not_be_kept", ZYGOTE),
+    ("test_python_zygote.py", ZYGOTE),
 ]
 
 # jail -> (words in the test's id, reason); the first that fits counts
