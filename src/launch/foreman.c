@@ -40,7 +40,6 @@ static void hire(struct state *s, uint32_t token, int fd)
 
     if (pid == 0) {
         process_spread(s->conf->cpus);
-        process_stand_back(false);
         worker_run(fd, s->conf->shared);
     }
     (void)close(fd); /* after a failure the daemon sees the end of the other one */

@@ -342,10 +342,10 @@ void init_run(const struct init *conf)
     struct init_msg ready = {.verb = INIT_READY};
     int first[INIT_FDS_SPAWN];
 
+    process_stand_back(false);
     if (conf->persistent)
         foreman_run(conf);
     process_name("sandbox-init");
-    process_stand_back(false);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error, not our end */
     s.signals = signals_open(SIGNALS_DONE);
