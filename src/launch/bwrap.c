@@ -167,7 +167,6 @@ __attribute__((noreturn)) static void bwrap_become(struct keeper *k, const struc
         .group = k->group,
         .host_net = -1,
         .said = k->said[1],
-        .program = true,
     };
     int r;
 

@@ -153,7 +153,6 @@ static int step_filter(const struct confine *c)
 static const struct confine_step steps[] = {
     {"host network",        step_host_network     },
     {"descriptors",         step_descriptors      },
-    {"sandbox-init",        step_program          },
     {"private mounts",      confine_mounts        },
     {"out-of-memory score", step_oom_score        },
     {"working directory",   step_directory        },

@@ -124,7 +124,6 @@ __attribute__((noreturn)) static void native_become(struct keeper *k, const stru
         .host_net = m->flags & LAUNCH_HOST_NET ? k->host_net : -1,
         .filter = &k->filters->last,
         .said = -1,
-        .program = k->host->copied,
         .kept = k->host->copied,
     };
 

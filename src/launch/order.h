@@ -16,8 +16,8 @@
 
 enum { INIT_FD_GATE = INIT_FD_DEPENDENCIES }; /* free again once that is mounted */
 
-/* Opens it, if this is how pid 1 comes to be and nobody has. Before the mounts: directories that a
- * sandbox has of its own may hide where it is. */
+/* Opens it, where no keeper has (birth_keep()). Before the mounts: directories that a sandbox has
+ * of its own may hide where it is. */
 int step_program(const struct confine *c);
 
 struct init_order {

@@ -49,8 +49,7 @@ struct confine {
     const struct sock_fprog *filter;
     int said;         /* to become standard error of whoever is executed next, or -1 */
     const char *room; /* directory of a plain sandbox */
-    bool program;     /* pid 1 becomes sandbox-init (order.h) */
-    bool kept;        /* and what it takes for that is open under its numbers (birth_keep()) */
+    bool kept;        /* what pid 1 needs to become sandbox-init is open already (birth_keep()) */
 };
 
 struct confine_step {

@@ -169,10 +169,10 @@ def test_a_killed_launcher_is_replaced(make_daemon):
     body = run.receive().json()
     assert body["status"] == "error" and body["exit_code"] == -1
     harness.wait_until(lambda: not harness.traces_of(mark), "its sandboxes died with it")
-    harness.wait_until(lambda: daemon.health().status == 200 and daemon.launcher() not in (None, launcher),
-                     "healthy again, with another one")
-    # One that was prepared by the first may be taken before the daemon has heard of its death.
-    harness.wait_until(lambda: daemon.execute("echo ok", "shell", timeout=20)["stdout"] == "ok\n", "and at work")
+    daemon.wait_record(event_type="launcher_restarted")  # until then one that it had prepared may be taken
+    harness.wait_until(lambda: daemon.health().status == 200, "healthy again")
+    assert daemon.printed("echo ok", timeout=20) == "ok\n"
+    assert daemon.launcher() != launcher
 
 
 def test_without_its_guard_the_daemon_answers_and_ends(make_daemon):
