@@ -93,14 +93,13 @@ __attribute__((noreturn)) static void fail_process(const int fds[INIT_FDS_SPAWN]
 }
 
 /* In the new process. fds: job, in, out, err. */
-__attribute__((noreturn)) static void
-become_process(const struct init_host *host, const struct cpus *cpus, const int fds[INIT_FDS_SPAWN])
+__attribute__((noreturn)) static void become_process(const struct init_host *host,
+                                                     const int fds[INIT_FDS_SPAWN])
 {
     int r = process_apart();
 
     if (r < 0)
         fail_process(fds, "session", r);
-    process_spread(cpus);
     process_stand_back(false);
     reset_signals();
     r = take_places(fds);
@@ -120,7 +119,8 @@ void init_first(const struct init_host *host, const struct cpus *cpus, int gate)
 
     if (fd_read_full(gate, &open, sizeof open) != sizeof open)
         _exit(126); /* pid 1 has said why */
-    become_process(host, cpus, first_fds);
+    process_spread(cpus);
+    become_process(host, first_fds);
 }
 
 /* If it is gone already, the loop will see. */
@@ -140,7 +140,7 @@ static void spawn(struct state *s, int fds[INIT_FDS_SPAWN])
 
     s->first = init_fork(s->conf->host);
     if (s->first == 0)
-        become_process(s->conf->host, s->conf->cpus, fds);
+        become_process(s->conf->host, fds);
     error = errno;
     fd_close_all(fds, INIT_FDS_SPAWN);
     if (s->first < 0)
@@ -299,8 +299,8 @@ static void loop(struct state *s)
             return;
         if (r < 0)
             continue; /* what p says is from the last time */
-        if (p[2].revents)
-            leave(s);
+        if (p[2].revents || p[0].revents & POLLHUP)
+            leave(s); /* whatever else there is, nobody will hear of it */
         if (s->conf->memory_max && !s->ended &&
             watch_exceeded(&s->watch, s->conf->shared ? getpid() : 0, s->conf->memory_max)) {
             s->oom++;
@@ -370,6 +370,7 @@ void init_run(const struct init *conf)
             _exit(1);
         }
     } else {
+        process_spread(conf->cpus);
         memcpy(first, first_fds, sizeof first);
         spawn(&s, first);
     }

@@ -45,7 +45,7 @@ struct init {
     bool lazy;               /* files were lent: what is older than init is untouched */
     bool relay;              /* a listener goes to the daemon before anything runs */
     uint64_t memory_max;     /* watched by init itself; 0: a control group does */
-    const struct cpus *cpus; /* borrowed: what processes may run on; init stays where it is */
+    const struct cpus *cpus; /* borrowed: what processes may run on, and init, if it starts them */
 };
 
 static inline pid_t init_fork(const struct init_host *host)

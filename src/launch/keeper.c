@@ -204,7 +204,9 @@ void keeper_purge(void)
  * A keeper stays on one processor. Copying its memory for a new sandbox flushes
  * its translations everywhere it has run, and waking an idle processor for that
  * takes longer than all the rest (2 ms in a virtual machine). The processes of a
- * sandbox get all processors back, init does not need them.
+ * sandbox get all processors back. So does an init whose word everybody waits for:
+ * that would take a second processor out of its sleep. One whose first process can
+ * speak for itself does not need them.
  */
 static void stay(struct keeper *k)
 {

@@ -41,6 +41,7 @@ enum {
     CLOSED_MS = 500,    /* between the end of a channel and the end of the program behind it */
     CPU_CHECK_MS = 100, /* how often a CPU limit is looked at */
     LISTEN_MS = 2,      /* what a program writes before is read then, or at its end */
+    STARTED_MS = 4,     /* the same for one whose interpreter has to start first */
     ZYGOTE_MS = 60000,  /* a runtime that is used for the first time has to start */
     JOB_PIECES = 3,     /* head, files, frames */
 };
@@ -747,14 +748,17 @@ static bool is_brief(const struct run *r)
     return r->leaves && r->ready && r->sandbox.template != TEMPLATE_EXEC;
 }
 
-/* What is not watched would be waited for until the time is up. */
-static int watch(struct run *r, struct err *e)
+/* What is not watched would be waited for until the time is up. A program without frames says
+ * nothing there: that the channel was closed for it, in the midst of its start, nobody wants to
+ * know, and why it could not be started is read at its end. */
+static int watch(struct run *r, bool speaks, struct err *e)
 {
-    if ((!is_brief(r) && event_add(&r->ctl, NULL) < 0) || event_add(&r->job, NULL) < 0 ||
+    if ((!is_brief(r) && event_add(&r->ctl, NULL) < 0) ||
+        (speaks && event_add(&r->job, NULL) < 0) ||
         (r->events.frame && listen_to(r) < 0)) /* that one will be there for a while */
         return err_set(e, ERR_HOST, "no memory to watch a sandbox");
     if (!r->events.frame)
-        arm(&r->listen, LISTEN_MS);
+        arm(&r->listen, r->sandbox.template == TEMPLATE_EXEC ? STARTED_MS : LISTEN_MS);
     wall_arm(r, r->start_ms);
     if (r->limits.cpu_ms > 0)
         arm(&r->cpu, CPU_CHECK_MS);
@@ -801,7 +805,7 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     if (job_send(r, p, e) < 0)
         return -1;
     result->at.running = clock_us();
-    if (watch(r, e) < 0)
+    if (watch(r, p->frames.n > 0, e) < 0)
         return -1;
     *ret = take_ptr(&r);
     return 0;

@@ -183,7 +183,9 @@ static void start_that_may_leave(struct stage *s, struct plan *p, unsigned threa
 static void the_word_of_a_program_ends_it(void **state)
 {
     struct stage *s = *state;
-    struct plan p = {0};
+    struct plan p = {
+        .frames = {"FRAMES", 6}
+    };
 
     start_that_may_leave(s, &p, 3);
     write_text(s->jail.peer[0].out, "hello");
@@ -200,10 +202,28 @@ static void the_word_of_a_program_ends_it(void **state)
     assert_int_equal(s->jail.released, 1);
 }
 
+/* One without frames closes its channel in the midst of its start, which nobody has to hear of. */
+static void a_channel_that_carries_nothing_wakes_nobody(void **state)
+{
+    struct stage *s = *state;
+
+    start(s);
+    assert_true(s->jail.peer[0].job >= 0);
+    (void)close(take_fd(&s->jail.peer[0].job));
+    (void)event_base_get_max_events(s->base, EVENT_BASE_COUNT_ACTIVE, 1);
+    assert_int_equal(event_base_loop(s->base, EVLOOP_NONBLOCK), 0);
+    assert_int_equal(event_base_get_max_events(s->base, EVENT_BASE_COUNT_ACTIVE, 1), 0);
+    fake_init_says(&s->jail, 0, INIT_EXITED, 0, 0);
+    until_done(s);
+    assert_int_equal(s->result.reason, END_EXIT);
+}
+
 /* A warmed one that may leave: at first nobody listens to init. */
 static void start_brief(struct stage *s)
 {
-    struct plan p = {.template = TEMPLATE_PYTHON};
+    struct plan p = {
+        .template = TEMPLATE_PYTHON, .frames = {"FRAMES", 6}
+    };
 
     s->jail.warm = true;
     s->jail.template = TEMPLATE_PYTHON;
@@ -695,6 +715,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STAGED(everything_a_program_says_is_collected),
+        STAGED(a_channel_that_carries_nothing_wakes_nobody),
         STAGED(the_first_frame_tells_what_was_compiled),
         STAGED(a_later_frame_does_not),
         STAGED(nor_one_that_nobody_asked_for),
