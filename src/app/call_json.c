@@ -286,8 +286,11 @@ void call_result_json(struct call *c, struct buf *out)
 void call_server_timing(const struct call *c, char out[SERVER_TIMING_MAX])
 {
     const struct stamps *at = &c->result.at;
+    const struct timing rows[] = {
+        {"start", timing_span(at->started, at->running)  },
+        {"run",   timing_span(at->running, at->ended)    },
+        {"total", timing_span(at->asked,   at->collected)},
+    };
 
-    (void)snprintf(out, SERVER_TIMING_MAX, "start;dur=%.3f, run;dur=%.3f, total;dur=%.3f",
-                   span_ms(at->started, at->running), span_ms(at->running, at->ended),
-                   span_ms(at->asked, at->collected));
+    timing_print(rows, ARRAY_LEN(rows), out);
 }

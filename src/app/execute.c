@@ -348,11 +348,18 @@ static void execution_free(struct execution *x)
 
 static void make_id(char out[EXECUTION_ID_MAX + 1])
 {
-    char date[9], tail[ID_RANDOM + 1];
+    char date[9];
 
     clock_date8(date);
-    random_base36(tail, ID_RANDOM);
-    (void)snprintf(out, EXECUTION_ID_MAX + 1, "exec_%s_%s", date, tail);
+    random_base36(stpcpy(stpcpy(stpcpy(out, "exec_"), date), "_"), ID_RANDOM);
+}
+
+static void keep(char *out, size_t room, const char *text)
+{
+    size_t n = strnlen(text, room - 1);
+
+    memcpy(out, text, n);
+    out[n] = '\0';
 }
 
 static struct execution *execution_new(struct app *a, const struct exec_order *o)
@@ -372,9 +379,9 @@ static struct execution *execution_new(struct app *a, const struct exec_order *o
         memcpy(x->digest, o->digest, sizeof x->digest);
     x->ticket.grant = start;
     x->ticket.user = x;
-    (void)snprintf(x->session_id, sizeof x->session_id, "%s", o->session_id);
-    (void)snprintf(x->request_id, sizeof x->request_id, "%s", o->request_id);
-    (void)snprintf(x->id, sizeof x->id, "%s", o->spec->execution_id);
+    keep(x->session_id, sizeof x->session_id, o->session_id);
+    keep(x->request_id, sizeof x->request_id, o->request_id);
+    keep(x->id, sizeof x->id, o->spec->execution_id);
     if (!x->id[0])
         make_id(x->id);
     (void)clock_iso(x->created_at);

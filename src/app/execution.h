@@ -13,6 +13,7 @@
 #include "app/heartbeat.h"
 #include "app/place.h"
 #include "app/session.h"
+#include "app/timing.h"
 #include "app/verdict.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -87,5 +88,4 @@ void execution_result_json(const struct execution *x, struct buf *out);
 /* The same for a control plane: its eight members and nothing else. */
 void execution_told_json(const struct execution *x, struct buf *out);
 /* Value of the Server-Timing header. */
-enum { SERVER_TIMING_MAX = 176 };
 void execution_server_timing(const struct execution *x, char out[SERVER_TIMING_MAX]);

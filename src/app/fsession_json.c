@@ -209,7 +209,11 @@ void turn_json(struct turn *t, struct buf *out)
 
 void turn_server_timing(const struct turn *t, char out[SERVER_TIMING_MAX])
 {
-    (void)snprintf(out, SERVER_TIMING_MAX, "queue;dur=%.3f, run;dur=%.3f, total;dur=%.3f",
-                   span_ms(t->at.asked, t->at.started), span_ms(t->at.running, t->at.ended),
-                   span_ms(t->at.asked, t->at.collected));
+    const struct timing rows[] = {
+        {"queue", timing_span(t->at.asked,   t->at.started)  },
+        {"run",   timing_span(t->at.running, t->at.ended)    },
+        {"total", timing_span(t->at.asked,   t->at.collected)},
+    };
+
+    timing_print(rows, ARRAY_LEN(rows), out);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The ExecutionResult as JSON: the contract's fields first and in its order, then ours. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,21 +9,13 @@
 #include "base/jw.h"
 #include "base/mime.h"
 
+enum { RESULT_ROOM = 1024 }; /* for all but what the program said */
 enum { US_PER_MS = 1000, US_PER_S = 1000000, MIB = 1024 * 1024, SIGNAL_NAME_MAX = 24 };
-
-static uint64_t span(uint64_t from, uint64_t to)
-{
-    return from != 0 && to > from ? to - from : 0;
-}
 
 static double ms(uint64_t us)
 {
     return (double)us / US_PER_MS;
 }
-
-/* The same for printf. */
-#define MS        "%" PRIu64 ".%03" PRIu64
-#define MS_OF(us) (us) / US_PER_MS, (us) % US_PER_MS
 
 struct spans {
     uint64_t queue, start, run, collect, total; /* microseconds */
@@ -37,11 +28,11 @@ static struct spans spans_of(const struct execution *x)
     bool ran = at->running != 0 && at->ended != 0;
 
     return (struct spans){
-        .queue = span(at->asked, at->started != 0 ? at->started : at->collected),
-        .start = span(at->started, ran ? at->running : at->collected),
-        .run = ran ? span(at->running, at->ended) : 0,
-        .collect = ran ? span(at->ended, at->collected) : 0,
-        .total = span(at->asked, at->collected),
+        .queue = timing_span(at->asked, at->started != 0 ? at->started : at->collected),
+        .start = timing_span(at->started, ran ? at->running : at->collected),
+        .run = ran ? timing_span(at->running, at->ended) : 0,
+        .collect = ran ? timing_span(at->ended, at->collected) : 0,
+        .total = timing_span(at->asked, at->collected),
     };
 }
 
@@ -190,6 +181,7 @@ void execution_result_json(const struct execution *x, struct buf *out)
     const struct spans s = spans_of(x);
     struct jw w = JW(out);
 
+    (void)buf_reserve(out, RESULT_ROOM + r->out.n + r->err.n + r->result.n);
     jw_object(&w);
     jw_kv_string(&w, "execution_id", x->id);
     jw_kv_string(&w, "status", exec_status_name(x->verdict.status));
@@ -227,10 +219,13 @@ void execution_told_json(const struct execution *x, struct buf *out)
 void execution_server_timing(const struct execution *x, char out[SERVER_TIMING_MAX])
 {
     const struct spans s = spans_of(x);
+    const struct timing rows[] = {
+        {"queue",   s.queue  },
+        {"start",   s.start  },
+        {"run",     s.run    },
+        {"collect", s.collect},
+        {"total",   s.total  },
+    };
 
-    /* As whole numbers: printing a fraction takes longer than all the rest of a head. */
-    (void)snprintf(out, SERVER_TIMING_MAX,
-                   "queue;dur=" MS ", start;dur=" MS ", run;dur=" MS ", collect;dur=" MS
-                   ", total;dur=" MS,
-                   MS_OF(s.queue), MS_OF(s.start), MS_OF(s.run), MS_OF(s.collect), MS_OF(s.total));
+    timing_print(rows, ARRAY_LEN(rows), out);
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/digits.h"
+
 uint64_t clock_us(void)
 {
     struct timespec t = {0};
@@ -65,8 +67,7 @@ static bool date_of(int64_t unix_s, struct date *ret)
 
 static char *put_digits(char *out, unsigned v, int n)
 {
-    for (int i = n; i-- > 0; v /= 10)
-        out[i] = (char)('0' + v % 10);
+    (void)digits_before(out + n, v, n);
     return out + n;
 }
 

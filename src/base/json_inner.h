@@ -28,19 +28,27 @@ static inline bool json_is_plain(unsigned char c)
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* How many bytes from p on are printable ASCII (DEL included) but neither quote nor backslash. */
+/* Eight of them? */
+static inline bool json_word_is_plain(const char *p)
+{
+    uint64_t w;
+
+    memcpy(&w, p, sizeof w);
+    return !(((w | (w - JSON_EACH(0x20u))) & JSON_EACH(0x80u)) | json_word_has(w, '"') |
+             json_word_has(w, '\\'));
+}
+
+/* How many bytes from p on are printable ASCII (DEL included) but neither quote nor backslash. The
+ * last few are looked at together with some that were looked at before. */
 static inline size_t json_plain_run(const char *p, size_t n)
 {
+    enum { WORD = sizeof(uint64_t) };
     size_t i = 0;
 
-    for (; n - i >= sizeof(uint64_t); i += sizeof(uint64_t)) {
-        uint64_t w;
-
-        memcpy(&w, p + i, sizeof w);
-        if (((w | (w - JSON_EACH(0x20u))) & JSON_EACH(0x80u)) | json_word_has(w, '"') |
-            json_word_has(w, '\\'))
-            break;
-    }
+    while (n - i >= WORD && json_word_is_plain(p + i))
+        i += WORD;
+    if (n >= WORD && n - i < WORD && json_word_is_plain(p + n - WORD))
+        return n;
     while (i < n && json_is_plain((unsigned char)p[i]))
         i++;
     return i;

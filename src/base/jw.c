@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/digits.h"
 #include "base/json_inner.h"
 #include "base/utf8.h"
 
-enum { INT64_DIGITS = 20 }; /* and a sign: 19 and one */
 /* Of fractions; with all their decimals, as an integer, they are exact. */
 enum { BY_HAND_MAX = 1000000000, BY_HAND_DECIMALS = 6 };
 
@@ -120,14 +120,31 @@ static void put_special(struct jw *w, const char *p, size_t length, bool ok)
         (void)buf_puts(w->out, UTF8_REPLACEMENT);
 }
 
+/* There is room for it. */
+static void put_plain(struct buf *out, const char *p, size_t n)
+{
+    char *at = out->p + out->n;
+
+    *at++ = '"';
+    memcpy(at, p, n);
+    at[n] = '"';
+    at[n + 1] = '\0';
+    out->n += n + 2;
+}
+
 static void put_string(struct jw *w, const char *p, size_t n)
 {
     struct buf *out = w->out;
-    size_t run = 0, at = 0;
+    size_t run = 0, at;
 
     /* No character shrinks, so this much is needed in any case; mostly it is all. */
     if (out->failed || buf_reserve(out, n + 2) < 0)
         return;
+    at = copy_run(w, p, n);
+    if (at == n) {
+        put_plain(out, p, n);
+        return;
+    }
     (void)buf_putc(out, '"');
     while (!out->failed) {
         size_t length;
@@ -169,18 +186,9 @@ void jw_string(struct jw *w, const char *s)
     jw_bytes(w, s, strlen(s));
 }
 
-/* Before end, at least so many digits. By hand: an answer may have ten thousand of them, and printf
- * takes its time. */
-static char *digits_before(char *end, uint64_t v, int at_least)
-{
-    for (; at_least > 0 || v > 0; at_least--, v /= 10)
-        *--end = (char)('0' + v % 10);
-    return end;
-}
-
 void jw_int(struct jw *w, int64_t v)
 {
-    char digits[INT64_DIGITS], *end = digits + sizeof digits;
+    char digits[DIGITS_MAX + 1], *end = digits + sizeof digits;
     char *p = digits_before(end, v < 0 ? -(uint64_t)v : (uint64_t)v, 1);
 
     if (v < 0)
@@ -192,7 +200,7 @@ void jw_int(struct jw *w, int64_t v)
 /* v is neither negative nor large, and has a few decimals. */
 static void put_fraction(struct jw *w, double v, int decimals)
 {
-    char digits[2 * INT64_DIGITS], *end = digits + sizeof digits, *p = end;
+    char digits[2 * DIGITS_MAX], *end = digits + sizeof digits, *p = end;
     uint64_t unit = 1, all;
 
     for (int i = 0; i < decimals; i++)

@@ -234,12 +234,18 @@ static bool header_is_ours(const char *name)
 
 void http_set_header(struct http_call *c, const char *name, const char *value)
 {
+    const char *parts[] = {name, ": ", value, "\r\n"};
+    size_t before = c->extra.n;
+
     if (!h1_is_token(name, strlen(name)) || header_is_ours(name))
         return;
     for (const char *p = value; *p; p++)
         if (((unsigned char)*p < 0x20 && *p != '\t') || *p == 0x7f)
             return;
-    (void)buf_printf(&c->extra, "%s: %s\r\n", name, value);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        (void)buf_puts(&c->extra, parts[i]);
+    if (c->extra.failed)
+        c->extra.n = before;
     c->extra.failed = false; /* one that does not fit is dropped, the next may fit */
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/digits.h"
 #include "base/jw.h"
 #include "http/conn.h"
 
@@ -122,14 +123,25 @@ static void put_framing(struct http_call *c, struct buf *b, int64_t length)
         c->conn->keep = false;
 }
 
+/* By hand, as all of a head: printf is the largest thing that an answer would have to wait for. */
+static void put_status(struct buf *b, int status)
+{
+    char digits[3];
+
+    (void)digits_before(digits + sizeof digits, (uint64_t)status, sizeof digits);
+    (void)buf_puts(b, "HTTP/1.1 ");
+    (void)buf_put(b, digits, sizeof digits);
+    put_field(b, " ", reply_reason(status));
+}
+
 static void put_head(struct http_call *c, const char *type, int64_t length)
 {
     struct evbuffer *out = conn_out(c->conn);
     struct buf b = BUF_INIT(REPLY_HEAD_MAX + CALL_EXTRA_MAX);
 
     (void)buf_reserve(&b, REPLY_HEAD_MAX / 2);
-    (void)buf_printf(&b, "HTTP/1.1 %d %s\r\nDate: %s\r\n", c->status, reply_reason(c->status),
-                     server_date(c->srv));
+    put_status(&b, c->status);
+    put_field(&b, "Date: ", server_date(c->srv));
     if (type && !has_no_body(c->status))
         put_field(&b, "Content-Type: ", type);
     put_framing(c, &b, length);

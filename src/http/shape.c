@@ -11,7 +11,10 @@
 
 void shaping_init(struct shaping *s, const void *user)
 {
-    *s = (struct shaping){.user = user};
+    s->user = user;
+    s->arena = (struct buf){0};
+    s->strings = NULL;
+    s->issues_n = 0; /* not all the room for them, which is more than all else of a request */
 }
 
 void shaping_done(struct shaping *s)

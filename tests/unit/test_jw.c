@@ -96,6 +96,26 @@ static void escapes(void **state)
     assert_writes(plain, "a\xf0\x9f\x98", 4, "\"a\xef\xbf\xbd\"");
 }
 
+/* They are looked at in words, whose edges are anywhere. */
+static void a_quote_is_seen_wherever_it_is(void **state)
+{
+    enum { MAX = 20 };
+    const struct jw plain = {0};
+
+    (void)state;
+    for (size_t n = 1; n <= MAX; n++)
+        for (size_t at = 0; at <= n; at++) {
+            char text[MAX + 1], want[MAX + 4] = "\"";
+
+            memset(text, 'x', n);
+            if (at < n)
+                text[at] = '"';
+            (void)snprintf(want + 1, sizeof want - 1, "%.*s%s%.*s\"", (int)at, text,
+                           at < n ? "\\\"" : "", at < n ? (int)(n - at - 1) : 0, text + at + 1);
+            assert_writes(plain, text, n, want);
+        }
+}
+
 static void a_full_buffer_is_seen_at_the_end(void **state)
 {
     (void)state;
@@ -192,6 +212,7 @@ int main(void)
         cmocka_unit_test(commas_are_its_business),
         cmocka_unit_test(numbers_have_their_decimals),
         cmocka_unit_test(escapes),
+        cmocka_unit_test(a_quote_is_seen_wherever_it_is),
         cmocka_unit_test(a_full_buffer_is_seen_at_the_end),
         cmocka_unit_test(repairs_as_python_does),
     };
