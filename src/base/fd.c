@@ -48,6 +48,11 @@ int fd_nonblock(int fd, bool on)
     return fcntl(fd, F_SETFL, flags) < 0 ? -errno : 0;
 }
 
+int fd_nonblock_new(int fd)
+{
+    return fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
 /* ---- whole reads and writes ---- */
 
 int fd_write_all(int fd, const void *p, size_t n)

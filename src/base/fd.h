@@ -52,6 +52,7 @@ must_check int fd_dup(int fd);              /* close-on-exec, 3 or higher */
 must_check int fd_inherit(int fd);          /* clears close-on-exec: for a child about to exec */
 must_check int fd_move(int fd, int number); /* a copy there, close-on-exec; not fd itself */
 must_check int fd_nonblock(int fd, bool on);
+must_check int fd_nonblock_new(int fd);  /* of ours alone, and without any other flag yet */
 must_check int fd_close_from(int first); /* that one and all above it */
 must_check int fd_close_range(int first, int last);
 must_check int fd_cloexec_from(int first);

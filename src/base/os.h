@@ -63,6 +63,8 @@ size_t os_processors(void);
 /* Zeroed memory that is never given back; much of it in large pages, where there are any. NULL:
  * errno. */
 void *os_memory(size_t n);
+/* So much of what malloc gave out and got back stays with us, for who asks next. */
+void os_heap_keep(size_t n);
 /* Cannot be optimised away. */
 void os_wipe(void *p, size_t n);
 /* The file we were started from. -1: errno. */

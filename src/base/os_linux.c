@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -144,6 +145,16 @@ void *os_memory(size_t n)
     p += (page - (uintptr_t)p % page) % page;
     (void)madvise(p, n, MADV_HUGEPAGE);
     return p;
+}
+
+void os_heap_keep(size_t n)
+{
+#ifdef M_TRIM_THRESHOLD /* musl gives back nothing of what is small */
+    (void)mallopt(M_TRIM_THRESHOLD, (int)n);
+    (void)mallopt(M_MMAP_THRESHOLD, (int)n / 4); /* which would no longer adapt by itself */
+#else
+    (void)n;
+#endif
 }
 
 void os_wipe(void *p, size_t n)

@@ -77,7 +77,7 @@ static int make_ends(struct sandbox *s, int theirs[LAUNCH_FDS_PREPARE])
             break;
         *ours[i] = pair[i == 2 ? 1 : 0]; /* standard input flows the other way */
         theirs[i] = pair[i == 2 ? 0 : 1];
-        r = fd_nonblock(*ours[i], true);
+        r = fd_nonblock_new(*ours[i]);
     }
     return r;
 }
