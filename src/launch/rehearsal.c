@@ -25,13 +25,13 @@ static int put_string(struct rehearsal *r, const char *s)
     return put(r, s, strlen(s) + 1);
 }
 
-int rehearsal_make(struct rehearsal *r, const char *program, char *const *envp)
+int rehearsal_make(struct rehearsal *r, const char *cwd, const char *program, char *const *envp)
 {
     struct job_head h = {.magic = JOB_MAGIC, .argc = 1, .flags = JOB_CHANNEL};
     int e;
 
     r->n = sizeof h;
-    e = put_string(r, "/workspace");
+    e = put_string(r, cwd);
     if (e == 0)
         e = put_string(r, program);
     for (; e == 0 && envp[h.envc]; h.envc++)

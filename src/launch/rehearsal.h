@@ -22,8 +22,9 @@ struct rehearsal_ends {
     int kept, there; /* owned */
 };
 
-/* In /workspace, with this environment. -E2BIG: it does not fit. */
-must_check int rehearsal_make(struct rehearsal *r, const char *program, char *const *envp);
+/* In this directory, with this environment. -E2BIG: it does not fit. */
+must_check int rehearsal_make(struct rehearsal *r, const char *cwd, const char *program,
+                              char *const *envp);
 must_check int rehearsal_frame(struct rehearsal *r, char kind, const char *payload, size_t n);
 
 /* Puts the job where the real one will come from, which comes back at the end. What is answered

@@ -217,34 +217,45 @@ static int enter_directory(const char *path)
     return chdir(path);
 }
 
-int runner_read(const char *room, struct job *ret, const char **ret_what)
+int runner_await(struct job *ret)
 {
-    struct job j = {0};
+    int r;
+
+    *ret = (struct job){0};
+    r = read_exact(&ret->head, sizeof ret->head);
+    return r == 0 && !head_is_sane(&ret->head) ? -EPROTO : r;
+}
+
+int runner_apply(const char *room, struct job *j, const char **ret_what)
+{
     size_t at = 0;
     int r;
 
     *ret_what = "job";
-    r = read_exact(&j.head, sizeof j.head);
-    if (r == 0 && !head_is_sane(&j.head))
-        r = -EPROTO;
-    if (r == 0)
-        r = read_strings(&j, &at);
+    r = read_strings(j, &at);
     if (r == 0 && room)
-        r = room_map(room, &j);
+        r = room_map(room, j);
     if (r == 0) {
         *ret_what = "files";
-        r = write_files(room, &j, &at);
+        r = write_files(room, j, &at);
     }
     if (r == 0) {
         *ret_what = "limits";
-        r = runner_limit(&j.head);
+        r = runner_limit(&j->head);
     }
-    if (r == 0 && enter_directory(j.cwd) < 0) {
+    if (r == 0 && enter_directory(j->cwd) < 0) {
         *ret_what = "working directory";
         r = -errno;
     }
-    *ret = j; /* also on failure: the process ends soon */
     return r;
+}
+
+int runner_read(const char *room, struct job *ret, const char **ret_what)
+{
+    int r = runner_await(ret);
+
+    *ret_what = "job";
+    return r ? r : runner_apply(room, ret, ret_what);
 }
 
 void runner_fail(const char *what, int r)

@@ -32,6 +32,9 @@ void runner_touch(size_t n);
 /* Reads a job, applies limits, directory and files. 0, or -errno with *ret_what saying at which
  * point; -ENODATA: the daemon closed the socket without a job. */
 must_check int runner_read(const char *room, struct job *ret, const char **ret_what);
+/* That in two: waits for the head of one, and reads and applies the rest. */
+must_check int runner_await(struct job *ret);
+must_check int runner_apply(const char *room, struct job *j, const char **ret_what);
 /* The parts of that, for a job whose head and strings are in memory already: */
 /* cwd, argv and envp from the strings; *at is how far it came. */
 must_check int runner_split(struct job *j, size_t *at);

@@ -16,18 +16,20 @@
 #include "base/fd.h"
 #include "launch/sys.h"
 
-#define NODE "sandbox-zygote-node", "sandbox-zygote-node.node", "/usr/bin/node"
+#define NODE   "sandbox-zygote-node", "sandbox-zygote-node.node", "/usr/bin/node"
+#define PYTHON "sandbox-zygote-python", "sandbox-zygote-python.ahead", NULL
 
-/* A program of ours, what it loads from beside it, and what it starts; all must be there. Then what
- * the program is told to be, and which runtime it needs for that. */
+/* A program of ours, what it loads from beside it, and what it starts; all must be there, but for
+ * what only helps (ahead.h). Then what the program is told to be, and which runtime it needs for
+ * that. */
 /* clang-format off */
 static const struct {
     const char *name, *companion, *interpreter, *role, *runtime;
 } programs[] = {
     [TEMPLATE_EXEC]            = {NULL, NULL, NULL, NULL, NULL},
-    [TEMPLATE_PYTHON]          = {"sandbox-zygote-python", NULL, NULL, NULL, NULL},
+    [TEMPLATE_PYTHON]          = {PYTHON, NULL, NULL},
     [TEMPLATE_NODE]            = {NODE, NULL,         NULL},
-    [TEMPLATE_PYTHON_SCIENCE]  = {"sandbox-zygote-python", NULL, NULL, "science", NULL},
+    [TEMPLATE_PYTHON_SCIENCE]  = {PYTHON, "science", NULL},
     [TEMPLATE_RUBY]            = {NULL, NULL, NULL, NULL, NULL},
     [TEMPLATE_PHP]             = {NULL, NULL, NULL, NULL, NULL},
     [TEMPLATE_PERL]            = {NULL, NULL, NULL, NULL, NULL},
@@ -122,7 +124,7 @@ void zygotes_init(struct zygotes *z, const char *directory, const char *runtimes
         if (!is_complete(z, t, *runtimes != '\0'))
             continue;
         g->companion = open_beside(directory, programs[t].companion);
-        if (g->companion >= 0 || !programs[t].companion)
+        if (g->companion >= 0 || !programs[t].interpreter)
             g->program = open_beside(directory, programs[t].name);
     }
 }

@@ -23,6 +23,7 @@
 
 #include "base/fd.h"
 #include "base/random.h"
+#include "launch/ahead.h"
 #include "launch/heap.h"
 #include "launch/hot.h"
 #include "launch/keeper.h"
@@ -46,6 +47,7 @@ extern const char zygote_python_science[];
 
 struct warmed {
     bool science;
+    const char *directory; /* that programs begin in */
     struct python_channel channel;
     struct python_ends ends;
     struct python_program program;
@@ -55,6 +57,7 @@ struct warmed {
     PyObject *random, *seed;   /* of the module: its generator and how that is seeded */
     PyObject *thread, *native; /* the main thread and the name of its number */
     struct rehearsal known, unknown;
+    struct ahead ahead;
 };
 
 static int report(const char *what)
@@ -135,19 +138,21 @@ static int give_functions(struct warmed *w, PyObject *wrapper)
     PyObject *given = send && end && settled
                           ? PyObject_CallMethod(wrapper, "given", "OOO", send, end, settled)
                           : NULL;
-    PyObject *placed =
-        given ? PyObject_CallMethod(wrapper, "take_place", "s", "/workspace/handler.py") : NULL;
+    PyObject *path = PyUnicode_FromFormat("%s/handler.py", w->directory);
+    PyObject *placed = given && path ? PyObject_CallMethod(wrapper, "take_place", "O", path) : NULL;
 
     Py_XDECREF(send);
     Py_XDECREF(end);
     Py_XDECREF(settled);
     Py_XDECREF(given);
+    Py_XDECREF(path);
     Py_XDECREF(placed);
     return placed ? 0 : -1;
 }
 
 /* One that changes what nearly every one does: the last variable. */
-static int make_rehearsal(struct rehearsal *ret, PyObject *warmer, const char *name)
+static int make_rehearsal(struct rehearsal *ret, const char *directory, PyObject *warmer,
+                          const char *name)
 {
     static char *const environment[] = {
 #define VARIABLE(name, value, unless) (char *)name "=" value,
@@ -157,7 +162,7 @@ static int make_rehearsal(struct rehearsal *ret, PyObject *warmer, const char *n
         NULL,
     };
     PyObject *frames = PyObject_GetAttrString(warmer, name), *kind, *payload;
-    int r = frames ? rehearsal_make(ret, "/usr/bin/python3", environment) : -1;
+    int r = frames ? rehearsal_make(ret, directory, "/usr/bin/python3", environment) : -1;
 
     for (Py_ssize_t at = 0; r == 0 && PyDict_Next(frames, &at, &kind, &payload);)
         r = rehearsal_frame(ret, PyUnicode_AsUTF8(kind)[0], PyBytes_AS_STRING(payload),
@@ -183,8 +188,8 @@ static int warm(struct warmed *w)
         return report("modules");
     if (bind_all(w, wrapper, warmer) < 0)
         return report("wrapper's functions");
-    if (make_rehearsal(&w->known, warmer, "KNOWN") < 0 ||
-        make_rehearsal(&w->unknown, warmer, "UNKNOWN") < 0)
+    if (make_rehearsal(&w->known, w->directory, warmer, "KNOWN") < 0 ||
+        make_rehearsal(&w->unknown, w->directory, warmer, "UNKNOWN") < 0)
         return report("rehearsal");
     (void)PyDict_DelItemString(PyImport_GetModuleDict(),
                                "_sandbox_warm"); /* not the program's to see */
@@ -330,7 +335,7 @@ static void await_job(struct warmed *w)
 __attribute__((noreturn)) static void run_job(void *user)
 {
     struct warmed *w = user;
-    const char *what;
+    const char *what = "job";
     struct job j;
     long status;
     int r;
@@ -340,7 +345,10 @@ __attribute__((noreturn)) static void run_job(void *user)
     (void)signal(SIGXFSZ, SIG_IGN); /* and so is a file that is larger than its own limit */
     wake_copy(w);
     await_job(w);
-    r = runner_read(NULL, &j, &what);
+    r = runner_await(&j);
+    ahead_fetch(&w->ahead);
+    if (r == 0)
+        r = runner_apply(NULL, &j, &what);
     if (r == -ENODATA)
         _exit(0); /* never used */
     if (r < 0)
@@ -352,12 +360,19 @@ __attribute__((noreturn)) static void run_job(void *user)
 }
 
 /* What every copy does: compiling is not among it. */
+static void rehearse_known(void *user)
+{
+    struct warmed *w = user;
+
+    rehearse(w, &w->known);
+}
+
 static void learn(struct warmed *w, struct hot *h)
 {
     if (!hot_try(h, NULL))
         return;
     wake_copy(w);
-    rehearse(w, &w->known);
+    rehearse_known(w);
     hot_tell(h);
 }
 
@@ -369,15 +384,43 @@ static int quiet_streams(void)
     return null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ? -1 : 0;
 }
 
+/* Everything that copies begin with. */
+static int start(struct warmed *w)
+{
+    heap_prepare();
+    if (chdir(w->directory) < 0 || start_interpreter() < 0 || warm(w) < 0)
+        return -1;
+    wake(w); /* what that looks up is then known */
+    heap_settle();
+    text_settle();
+    text_join();
+    return 0;
+}
+
+/* When the program is built. */
+static int note_ahead(const char *path)
+{
+    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    struct warmed w = {.directory = "/usr"}; /* one that is there */
+
+    if (fd < 0 || quiet_streams() < 0 || start(&w) < 0)
+        return EXIT_FAILURE;
+    rehearse_known(&w); /* the first time is not like the others */
+    return ahead_learn(rehearse_known, &w, fd) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     struct hot hot;
-    struct warmed w = {.science = argc > 1 && strcmp(argv[1], "science") == 0};
+    struct warmed w = {.science = argc > 1 && strcmp(argv[1], "science") == 0,
+                       .directory = "/workspace"};
     const struct init_host host = {.run = run_job, .user = &w, .copied = true, .hot = &hot};
     struct filters filters;
     struct keeper k = {0};
     struct err e;
 
+    if (argc == 3 && strcmp(argv[1], "ahead") == 0)
+        return note_ahead(argv[2]);
     if (fcntl(ZYGOTE_FD, F_SETFD, FD_CLOEXEC) < 0 || quiet_streams() < 0) {
         (void)fprintf(stderr, "sandbox-zygote-python is started by sandbox-launcher\n");
         return EXIT_FAILURE;
@@ -386,13 +429,10 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "sandbox-zygote-python: %s\n", e.text);
         return EXIT_FAILURE;
     }
-    heap_prepare();
-    if (chdir("/workspace") < 0 || start_interpreter() < 0 || warm(&w) < 0)
+    if (start(&w) < 0)
         return EXIT_FAILURE;
-    wake(&w); /* what that looks up is then known */
-    heap_settle();
-    text_settle();
-    text_join();
+    ahead_load(&w.ahead, ZYGOTE_FD_COMPANION);
+    (void)close(ZYGOTE_FD_COMPANION);
     learn(&w, &hot);
     text_release();
     zygote_serve(&filters, &host, &k);

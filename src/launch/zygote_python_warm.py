@@ -32,7 +32,7 @@ KNOWN = {
     "V": b'{"a": 1}',
     "X": b'{"execution_id": "x", "function_name": "handler", "remaining_ms": 1}',
     "K": _sandbox.MAGIC_NUMBER + _sandbox.marshal_dumps(
-        compile(PROGRAM, "/workspace/handler.py", "exec", dont_inherit=True)),
+        compile(PROGRAM, os.getcwd() + "/handler.py", "exec", dont_inherit=True)),
     "G": b"",
 }
 UNKNOWN = {

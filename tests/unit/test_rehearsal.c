@@ -17,7 +17,7 @@ static void the_job_is_what_the_wire_says(void **state)
     struct job_head h;
 
     (void)state;
-    assert_int_equal(rehearsal_make(&r, "/bin/x", environment), 0);
+    assert_int_equal(rehearsal_make(&r, "/workspace", "/bin/x", environment), 0);
     assert_int_equal(rehearsal_frame(&r, 'V', "12345", 5), 0);
     memcpy(&h, r.bytes, sizeof h);
     assert_int_equal(h.magic, JOB_MAGIC);
@@ -37,10 +37,10 @@ static void what_does_not_fit_is_refused(void **state)
 
     (void)state;
     memset(large, 'x', sizeof large);
-    assert_int_equal(rehearsal_make(&r, "/bin/x", environment), 0);
+    assert_int_equal(rehearsal_make(&r, "/workspace", "/bin/x", environment), 0);
     assert_int_equal(rehearsal_frame(&r, 'V', large, sizeof large), -E2BIG);
     large[sizeof large - 1] = '\0';
-    assert_int_equal(rehearsal_make(&r, large, environment), -E2BIG);
+    assert_int_equal(rehearsal_make(&r, "/workspace", large, environment), -E2BIG);
 }
 
 static void it_comes_from_where_jobs_come_from(void **state)
@@ -55,7 +55,7 @@ static void it_comes_from_where_jobs_come_from(void **state)
     if (real[0] != RUNNER_FD)
         assert_int_equal(dup2(real[0], RUNNER_FD), RUNNER_FD);
     assert_int_equal(write(real[1], "real", 4), 4);
-    assert_int_equal(rehearsal_make(&r, "/bin/x", environment), 0);
+    assert_int_equal(rehearsal_make(&r, "/workspace", "/bin/x", environment), 0);
     assert_int_equal(rehearsal_begin(&r, &ends), 0);
     assert_int_equal(read(RUNNER_FD, got, sizeof got), r.n);
     assert_memory_equal(got, r.bytes, r.n);
