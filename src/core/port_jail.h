@@ -68,8 +68,9 @@ typedef int jail_probe_fn(struct jail *j, unsigned *ret_traits, struct err *e);
 /* A sandbox, warm or being made; a job may be written to it at once. Fails or succeeds at once. */
 typedef int jail_take_fn(struct jail *j, const struct sandbox_spec *s, struct sandbox *ret,
                          struct err *e);
-/* What was used since take(); how often processes were denied only if that is asked for. */
-typedef void jail_usage_fn(struct jail *j, const struct sandbox *s, bool denied, struct usage *ret);
+/* What was used since take(); how often processes were denied only if that is asked for. False: it
+ * is not known yet, but will be in a moment. */
+typedef bool jail_usage_fn(struct jail *j, const struct sandbox *s, bool denied, struct usage *ret);
 /* Is there nobody inside but a first process with so many threads? False: not known, too. */
 typedef bool jail_alone_fn(struct jail *j, const struct sandbox *s, unsigned threads);
 /* Kills everything inside. Idempotent; cannot fail; end of file on ctl is the fact. */

@@ -46,7 +46,8 @@ int launched_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *
     return 0;
 }
 
-void launched_usage(struct jail *j, const struct sandbox *s, bool denied, struct usage *ret)
+/* The launcher tells where a sandbox is, and init, sometimes sooner, that its program has ended. */
+bool launched_usage(struct jail *j, const struct sandbox *s, bool denied, struct usage *ret)
 {
     struct native *n = native_of(j);
     const struct box *b = s->adapter;
@@ -54,6 +55,7 @@ void launched_usage(struct jail *j, const struct sandbox *s, bool denied, struct
     *ret = USAGE_UNKNOWN;
     if (b->started)
         usage_since(&n->slots[b->slot % SLOTS_KNOWN], &b->base, denied, ret);
+    return b->started || b->over || n->sock < 0;
 }
 
 bool launched_alone(struct jail *j, const struct sandbox *s, unsigned threads)

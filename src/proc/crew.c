@@ -433,7 +433,7 @@ bool crew_busy(const struct crew *c)
 
 void crew_usage(const struct crew *c, struct usage *ret)
 {
-    c->conf.jail->ops->usage(c->conf.jail, &c->sandbox, true, ret);
+    (void)c->conf.jail->ops->usage(c->conf.jail, &c->sandbox, true, ret);
 }
 
 struct timeval crew_patience(const struct crew *c, unsigned times)

@@ -44,6 +44,8 @@ enum {
     STARTED_MS = 4,     /* the same for one whose interpreter has to start first */
     ZYGOTE_MS = 60000,  /* a runtime that is used for the first time has to start */
     JOB_PIECES = 3,     /* head, files, frames */
+    USAGE_MS = 1,       /* between two questions for what was used */
+    USAGE_ASKED_MAX = 100,
 };
 
 static void settle(struct run *r);
@@ -108,15 +110,16 @@ static bool is_content(const struct run *r, int status)
     return r->stop_reason == END_EXIT && status == 0 && r->result->error.n == 0;
 }
 
-/* The jail's own accounts cover everything inside; init's cover what it reaped. */
-static void usage_read(struct run *r, const struct init_msg *m)
+/* The jail's own accounts cover everything inside; init's cover what it reaped, and count what a
+ * copy shares. False: the former are not known yet. */
+static bool usage_read(struct run *r, const struct init_msg *m)
 {
     struct jail *j = r->engine->jail;
     struct usage *u = &r->result->usage;
+    bool read = j->ops->usage(j, &r->sandbox, !m || !is_content(r, m->status), u);
 
-    j->ops->usage(j, &r->sandbox, !m || !is_content(r, m->status), u);
     if (!m)
-        return;
+        return read;
     u->cpu_us = known(u->cpu_us, m->cpu_us);
     u->memory_peak = known(u->memory_peak, m->maxrss);
     u->io_read = known(u->io_read, m->io_read);
@@ -126,6 +129,7 @@ static void usage_read(struct run *r, const struct init_msg *m)
         u->cpu_us = m->cpu_us;
     if (m->oom > 0)
         u->oom_kills = known(u->oom_kills, 0) + m->oom;
+    return read;
 }
 
 /* Why did it end? An explicit stop speaks first, then the limits of which the kernel told. */
@@ -160,13 +164,25 @@ static void enter_draining(struct run *r)
     arm(&r->timer, DRAIN_MS);
 }
 
+static void ask_again(struct run *r, const struct init_msg *m)
+{
+    r->usage_asked++;
+    r->exited = *m;
+    (void)event_del(&r->wall);
+    (void)event_del(&r->cpu);
+    arm(&r->timer, USAGE_MS);
+}
+
 static void on_exited(struct run *r, const struct init_msg *m)
 {
     struct run_result *res = r->result;
 
     if (m->token != 0 || (r->state != RUN_RUNNING && r->state != RUN_STOPPING))
         return;
-    usage_read(r, m);
+    if (!usage_read(r, m) && r->usage_asked < USAGE_ASKED_MAX) {
+        ask_again(r, m);
+        return;
+    }
     res->reason = reason_of(r, m->status);
     if (WIFSIGNALED(m->status))
         res->signal = WTERMSIG(m->status);
@@ -181,18 +197,22 @@ static void on_exited(struct run *r, const struct init_msg *m)
     enter_draining(r);
 }
 
-/* The sandbox went away without a word from init. */
+/* The sandbox went away, without a word from init or after its last. */
 static void on_death(struct run *r)
 {
     struct run_result *res = r->result;
 
     (void)event_del(&r->ctl);
+    if (r->usage_asked > 0) {
+        r->usage_asked = USAGE_ASKED_MAX;
+        on_exited(r, &r->exited);
+    }
     r->scan = false;
     if (r->state == RUN_SCANNING)
         r->state = RUN_DONE;
     if (r->state != RUN_RUNNING && r->state != RUN_STOPPING)
         return;
-    usage_read(r, NULL);
+    (void)usage_read(r, NULL);
     if (r->stop_reason != END_EXIT)
         res->reason = r->stop_reason;
     else
@@ -519,7 +539,7 @@ static void on_cpu(evutil_socket_t fd, short what, void *user)
     struct usage u = USAGE_UNKNOWN;
 
     (void)fd, (void)what;
-    r->engine->jail->ops->usage(r->engine->jail, &r->sandbox, false, &u);
+    (void)r->engine->jail->ops->usage(r->engine->jail, &r->sandbox, false, &u);
     if (u.cpu_us >= 0 && (uint64_t)u.cpu_us > r->limits.cpu_ms * 1000)
         run_stop(r, END_CPU);
     else
@@ -546,14 +566,20 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     switch (r->state) {
     case RUN_STOPPING:
-        stopping_expired(r);
+        if (r->usage_asked > 0)
+            on_exited(r, &r->exited);
+        else
+            stopping_expired(r);
         break;
     case RUN_DRAINING:
     case RUN_SCANNING:
         r->state = RUN_DONE;
         break;
     case RUN_RUNNING:
-        run_stop(r, END_POLICY); /* one that stays closed its channel and did not end */
+        if (r->usage_asked > 0)
+            on_exited(r, &r->exited);
+        else
+            run_stop(r, END_POLICY); /* one that stays closed its channel and did not end */
         break;
     case RUN_DONE:
         break;

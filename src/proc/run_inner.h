@@ -52,6 +52,8 @@ struct run {
     bool frames_paused;
     bool looking; /* the workspace is scanned while the program lives */
     bool words_awaited;
+    unsigned usage_asked;   /* in vain, since it has exited */
+    struct init_msg exited; /* how, meanwhile */
     struct sandbox sandbox; /* owned */
     struct feed job_feed, in_feed;
     struct capture out, err;

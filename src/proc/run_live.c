@@ -103,5 +103,5 @@ void run_usage(const struct run *r, struct usage *ret)
 {
     struct jail *j = r->engine->jail;
 
-    j->ops->usage(j, &r->sandbox, true, ret);
+    (void)j->ops->usage(j, &r->sandbox, true, ret);
 }

@@ -66,12 +66,19 @@ static bool alone(struct jail *j, const struct sandbox *s, unsigned threads)
     return fake_of(j)->threads == threads;
 }
 
-static void usage(struct jail *j, const struct sandbox *s, bool denied, struct usage *ret)
+static bool usage(struct jail *j, const struct sandbox *s, bool denied, struct usage *ret)
 {
+    struct fake_jail *f = fake_of(j);
+
     (void)s;
-    *ret = fake_of(j)->usage;
+    *ret = f->usage;
     if (!denied)
         ret->pids_denied = -1;
+    if (f->usage_late == 0)
+        return true;
+    f->usage_late--;
+    *ret = USAGE_UNKNOWN;
+    return false;
 }
 
 static void kill_all(struct jail *j, const struct sandbox *s)

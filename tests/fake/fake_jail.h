@@ -24,6 +24,7 @@ struct fake_jail {
     size_t taken, killed, released;
     bool warm, refuse;
     struct usage usage;          /* what usage() answers */
+    unsigned usage_late;         /* so often it is not known yet */
     enum plan_template template; /* of those it hands out */
     unsigned threads;            /* that there are */
     const char *failure;         /* what failure() answers */

@@ -202,6 +202,45 @@ static void the_word_of_a_program_ends_it(void **state)
     assert_int_equal(s->jail.released, 1);
 }
 
+/* The launcher may be slower to tell where it ran than the program was to end. */
+static void what_was_used_is_waited_for(void **state)
+{
+    struct stage *s = *state;
+
+    s->jail.usage.memory_peak = 4096;
+    s->jail.usage_late = 3;
+    start(s);
+    fake_init_says(&s->jail, 0, INIT_EXITED, 3 << 8, 0);
+    until_done(s);
+    assert_int_equal(s->result.usage.memory_peak, 4096);
+    assert_int_equal(s->result.exit_code, 3);
+}
+
+static void but_not_for_ever(void **state)
+{
+    struct stage *s = *state;
+
+    s->jail.usage_late = 1000;
+    start(s);
+    fake_init_says(&s->jail, 0, INIT_EXITED, 3 << 8, 0);
+    until_done(s);
+    assert_int_equal(s->result.reason, END_EXIT);
+    assert_int_equal(s->result.exit_code, 3);
+}
+
+static void nor_after_the_end_of_its_sandbox(void **state)
+{
+    struct stage *s = *state;
+
+    s->jail.usage_late = 2;
+    start(s);
+    fake_init_says(&s->jail, 0, INIT_EXITED, 3 << 8, 0);
+    fake_init_gone(&s->jail, 0);
+    until_done(s);
+    assert_int_equal(s->result.reason, END_EXIT);
+    assert_int_equal(s->result.exit_code, 3);
+}
+
 /* One without frames closes its channel in the midst of its start, which nobody has to hear of. */
 static void a_channel_that_carries_nothing_wakes_nobody(void **state)
 {
@@ -715,6 +754,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STAGED(everything_a_program_says_is_collected),
+        STAGED(what_was_used_is_waited_for),
+        STAGED(but_not_for_ever),
+        STAGED(nor_after_the_end_of_its_sandbox),
         STAGED(a_channel_that_carries_nothing_wakes_nobody),
         STAGED(the_first_frame_tells_what_was_compiled),
         STAGED(a_later_frame_does_not),
