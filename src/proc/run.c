@@ -42,6 +42,7 @@ enum {
     CPU_CHECK_MS = 100, /* how often a CPU limit is looked at */
     LISTEN_MS = 2,      /* what a program writes before is read then, or at its end */
     STARTED_MS = 4,     /* the same for one whose interpreter has to start first */
+    LISTEN_RUNS = 8,    /* with so many at once, each of them takes that much longer */
     ZYGOTE_MS = 60000,  /* a runtime that is used for the first time has to start */
     JOB_PIECES = 3,     /* head, files, frames */
     USAGE_MS = 1,       /* between two questions for what was used */
@@ -784,7 +785,8 @@ static int watch(struct run *r, bool speaks, struct err *e)
         (r->events.frame && listen_to(r) < 0)) /* that one will be there for a while */
         return err_set(e, ERR_HOST, "no memory to watch a sandbox");
     if (!r->events.frame)
-        arm(&r->listen, r->sandbox.template == TEMPLATE_EXEC ? STARTED_MS : LISTEN_MS);
+        arm(&r->listen, (r->sandbox.template == TEMPLATE_EXEC ? STARTED_MS : LISTEN_MS) *
+                            (1 + r->engine->runs / LISTEN_RUNS));
     wall_arm(r, r->start_ms);
     if (r->limits.cpu_ms > 0)
         arm(&r->cpu, CPU_CHECK_MS);
@@ -808,6 +810,7 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     if (!r)
         return err_set(e, ERR_HOST, "no memory for a run");
     r->engine = g;
+    g->runs++;
     r->events = *events;
     r->result = result;
     r->limits = p->limits;
@@ -863,6 +866,7 @@ void run_free(struct run *r)
         return;
     if (r->out.fd)
         events_del(r);
+    r->engine->runs--;
     LIST_INSERT_HEAD(&r->engine->gone, r, gone);
     arm(&r->engine->sweep, 0);
 }

@@ -18,6 +18,7 @@ struct run_engine {
     struct event_base *base; /* borrowed */
     struct jail *jail;       /* borrowed */
     struct event sweep;
+    unsigned runs;         /* that there are */
     LIST_HEAD(, run) gone; /* owned: nobody else knows them any more */
     struct pump_scratch scratch;
     struct pump_scratch aside; /* of output that is read while a frame is in the other one */
