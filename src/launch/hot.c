@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "launch/sys.h"
 
-enum { PAGE = 4096, ENTRIES = 512, MAPPING_MAX = 1 << 30, TRIAL_MS = 15000 };
+enum { PAGE = 4096, HUGE_PAGE = 2 << 20, ENTRIES = 512, MAPPING_MAX = 1 << 30, TRIAL_MS = 15000 };
 
 /* Of an entry of /proc/self/pagemap. */
 #define PAGEMAP_THERE (UINT64_C(1) << 63)
@@ -114,6 +114,59 @@ void hot_tell(const struct hot *h)
 {
     look(h->seen);
     _exit(0);
+}
+
+static bool is_hot(const struct hot *h, uintptr_t page)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (page - (uintptr_t)h->runs[i].iov_base < h->runs[i].iov_len)
+            return true;
+    return false;
+}
+
+static bool is_empty(uintptr_t page)
+{
+    const uint64_t *at = (const uint64_t *)page;
+
+    for (size_t i = 0; i < PAGE / sizeof *at; i++)
+        if (at[i])
+            return false;
+    return true;
+}
+
+static void thin(const struct hot *h, uintptr_t begin, uintptr_t end)
+{
+    for (uintptr_t page = begin; page < end; page += PAGE)
+        if (is_empty(page) && !is_hot(h, page))
+            (void)madvise((void *)page, PAGE, MADV_DONTNEED);
+}
+
+/* All of it is there, and of no file? */
+static bool is_whole(int pagemap, uintptr_t block)
+{
+    uint64_t entries[HUGE_PAGE / PAGE];
+    off_t at = (off_t)(block / PAGE * sizeof *entries);
+
+    if (pread(pagemap, entries, sizeof entries, at) != sizeof entries)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(entries); i++)
+        if ((entries[i] & (PAGEMAP_THERE | PAGEMAP_FILE)) != PAGEMAP_THERE)
+            return false;
+    return true;
+}
+
+void hot_thin(const struct hot *h)
+{
+    cleanup_close int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    uintptr_t last = 0;
+
+    for (size_t i = 0; i < h->n; i++) {
+        uintptr_t block = (uintptr_t)h->runs[i].iov_base & ~(uintptr_t)(HUGE_PAGE - 1);
+
+        if (block != last && is_whole(pagemap, block))
+            thin(h, block, block + HUGE_PAGE);
+        last = block;
+    }
 }
 
 void hot_pin(const struct hot *h)

@@ -31,5 +31,9 @@ struct hot {
 must_check bool hot_try(struct hot *h, pid_t (*copy)(void));
 __attribute__((noreturn)) void hot_tell(const struct hot *h);
 
+/* A huge page of which some is pinned is taken apart, and each copy then has an entry for every
+ * page of it. Those that hold nothing are given back, and need none. */
+void hot_thin(const struct hot *h);
+
 /* From now on copies of this process get their own of what they write to. */
 void hot_pin(const struct hot *h);

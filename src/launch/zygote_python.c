@@ -434,6 +434,7 @@ int main(int argc, char **argv)
     ahead_load(&w.ahead, ZYGOTE_FD_COMPANION);
     (void)close(ZYGOTE_FD_COMPANION);
     learn(&w, &hot);
+    hot_thin(&hot);
     text_release();
     zygote_serve(&filters, &host, &k);
     keeper_run(&k);

@@ -4,6 +4,7 @@
 #include <linux/io_uring.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -11,7 +12,7 @@
 
 #include "launch/hot.h"
 
-enum { PAGE = 4096, PAGES = 8, FIRST = 2, SECOND = 5, UNTOUCHED = 3 };
+enum { PAGE = 4096, BLOCK = 2 << 20, PAGES = 8, FIRST = 2, SECOND = 5, UNTOUCHED = 3 };
 
 struct stage {
     char *pages;
@@ -162,6 +163,52 @@ static void what_is_pinned_copies_have_at_once(void **state)
     is_copied(s);
 }
 
+static bool is_there(const char *p)
+{
+    unsigned char there;
+
+    assert_int_equal(mincore((void *)(uintptr_t)p, PAGE, &there), 0);
+    return there & 1;
+}
+
+/* Of the block that is pinned in part, and nothing of what somebody may need. */
+static void pages_that_hold_nothing_are_given_back(void **state)
+{
+    struct stage *s = *state;
+    char *raw = mmap(NULL, 2 * BLOCK, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    char *block;
+
+    assert_ptr_not_equal(raw, MAP_FAILED);
+    block = raw + (BLOCK - (uintptr_t)raw % BLOCK) % BLOCK;
+    block[FIRST * PAGE + PAGE - 1] = 'a';
+    s->hot = (struct hot){
+        .runs = {{.iov_base = block + SECOND * PAGE, .iov_len = PAGE}},
+        .n = 1,
+    };
+    hot_thin(&s->hot);
+    assert_true(is_there(block + FIRST * PAGE));
+    assert_int_equal(block[FIRST * PAGE + PAGE - 1], 'a');
+    assert_true(is_there(block + SECOND * PAGE));
+    assert_false(is_there(block + UNTOUCHED * PAGE));
+    assert_false(is_there(block + BLOCK - PAGE));
+    assert_int_equal(block[UNTOUCHED * PAGE], 0);
+    (void)munmap(raw, 2 * BLOCK);
+}
+
+static void a_block_with_gaps_is_left_alone(void **state)
+{
+    struct stage *s = *state; /* its pages are few, so their block is not all there */
+
+    memset(s->pages, 0, PAGES * PAGE);
+    s->hot = (struct hot){
+        .runs = {{.iov_base = s->pages + SECOND * PAGE, .iov_len = PAGE}},
+        .n = 1,
+    };
+    hot_thin(&s->hot);
+    assert_true(is_there(s->pages + UNTOUCHED * PAGE));
+}
+
 int main(void)
 {
 #define STAGED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -170,6 +217,8 @@ int main(void)
         STAGED(of_a_trial_that_fails_nothing_is_known),
         STAGED(nor_of_one_that_was_never_made),
         STAGED(what_is_pinned_copies_have_at_once),
+        STAGED(pages_that_hold_nothing_are_given_back),
+        STAGED(a_block_with_gaps_is_left_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
