@@ -106,6 +106,7 @@ static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, c
     if (r < 0)
         return err_sys(e, r, "keeper of slot %u", s->index);
     s->busy = true;
+    s->doomed = false;
     s->id = m->id;
     return 0;
 }
@@ -194,6 +195,7 @@ static bool put_off(struct launcher *l, const struct launch_msg *m, const int *f
     else
         return false;
     p->next = NULL;
+    p->doomed = false;
     p->msg = *m;
     memcpy(p->fds, fds, launch_fds(m) * sizeof *fds);
     *(q->first ? &q->last->next : &q->first) = p;
@@ -209,7 +211,9 @@ static void serve_queue(struct launcher *l, struct queue *q)
     while ((p = q->first)) {
         struct err e = {0};
 
-        if (!place(l, &p->msg, p->fds, &e)) {
+        if (p->doomed)
+            (void)err_set(&e, ERR_CALLER, "killed before it was made");
+        if (p->doomed || !place(l, &p->msg, p->fds, &e)) {
             if (e.kind == ERR_BUSY)
                 return;
             refuse(l, &p->msg, &e);
@@ -252,17 +256,26 @@ static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds)
     fd_close_all(fds, launch_fds(m));
 }
 
+/* One that its keeper has not told of yet is killed when it does. */
+static void slot_kill(struct slot *s)
+{
+    s->doomed = true;
+    for (int tries = 0; s->pidfd >= 0 && tries < KILLS_MAX; tries++)
+        if (sys_pidfd_kill(s->pidfd) == 0 || errno == ESRCH)
+            break;
+}
+
 static void verb_kill(struct launcher *l, struct launch_msg *m)
 {
     for (size_t i = 0; i < l->slots.n; i++) {
         struct slot *s = &l->slots.slot[i];
 
-        if (!s->open || !s->busy || s->id != m->id || s->pidfd < 0)
-            continue;
-        for (int tries = 0; tries < KILLS_MAX; tries++)
-            if (sys_pidfd_kill(s->pidfd) == 0 || errno == ESRCH)
-                break;
+        if (s->open && s->busy && s->id == m->id)
+            slot_kill(s);
     }
+    for (size_t t = 0; t < TEMPLATE_COUNT; t++)
+        for (struct pending *p = l->waiting[t].first; p; p = p->next)
+            p->doomed |= p->msg.id == m->id;
 }
 
 /* ---- what keepers tell ---- */
@@ -282,6 +295,8 @@ static int64_t oom_kills(const struct slot *s)
 static void on_started(struct launcher *l, struct slot *s, struct launch_msg *m, int pidfd)
 {
     s->pidfd = pidfd;
+    if (s->doomed)
+        slot_kill(s);
     s->oom_before = oom_kills(s);
     m->flags = l->slots.cgroups.version == 2 ? LAUNCH_CGROUP2 : 0;
     launcher_say(l, m, s->cgroup.usage,

@@ -10,6 +10,7 @@ enum { PENDING_MAX = 4096 };
 /* A request waiting for a slot. */
 struct pending {
     struct pending *next;
+    bool doomed; /* killed before it was made */
     struct launch_msg msg;
     int fds[LAUNCH_FDS_MAX]; /* owned: launch_fds() of them */
 };

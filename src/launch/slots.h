@@ -24,6 +24,7 @@ enum { SLOTS_MAX = 2048 };
 struct slot {
     bool open, busy, told; /* told: the daemon has its usage descriptors */
     bool lost;             /* its keeper did not take a sandbox: it is gone */
+    bool doomed;           /* who is in it was to be killed before anybody could */
     unsigned index;        /* unique for the life of the launcher */
     enum plan_template template;
     pid_t pid;  /* of the keeper; 0: a zygote's child */

@@ -99,6 +99,26 @@ def test_the_default_sandbox_can_be_deleted_and_comes_back_fresh(make_daemon):
     assert box.sh("ls /workspace") == ""
 
 
+def test_one_that_is_still_being_made_can_be_deleted(make_daemon):
+    """Whoever makes it is held until the launcher was told to kill what it does not know of yet."""
+    daemon = make_daemon(POOL_EXEC="0", POOL_PYTHON="0", POOL_NODE="0")
+    keepers = [p for p in daemon.tree() if harness.read_proc(p, "comm") == b"sandbox-keeper\n"]
+    harness.need(keepers, "keepers")
+    with daemon.connect() as running, daemon.connect() as deleting:
+        for keeper in keepers:
+            os.kill(keeper, signal.SIGSTOP)
+        try:
+            running.send("POST", "/run", json={"cmd": "true"})
+            harness.wait_until(lambda: daemon.request("GET", "/v1/sandboxes").json()["sandboxes"], "it is known")
+            deleting.send("DELETE", "/v1/sandboxes/default")
+            harness.wait_until(lambda: not daemon.request("GET", "/v1/sandboxes").json()["sandboxes"], "it is being deleted")
+        finally:
+            for keeper in keepers:
+                os.kill(keeper, signal.SIGCONT)
+        assert deleting.receive().status == 204
+        assert running.receive().status >= 400
+
+
 def test_a_sandbox_that_dies_is_made_anew(make_daemon):
     daemon = make_daemon()
     box = Sandbox(daemon)
