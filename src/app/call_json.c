@@ -12,16 +12,10 @@
 #include "core/denial.h"
 
 enum {
-    US_PER_MS = 1000,
     SIGNAL_NAME_MAX = 24,
     ESCAPE_FACTOR = 6, /* one byte becomes at most \u00XX */
     CHANGE_ROOM = 512, /* a change beside its texts */
 };
-
-static double span_ms(uint64_t from, uint64_t to)
-{
-    return from != 0 && to > from ? (double)(to - from) / US_PER_MS : 0;
-}
 
 /* ---- files ---- */
 
@@ -168,7 +162,7 @@ static void write_meta(struct jw *w, const struct call *c)
 
     jw_key(w, "meta");
     jw_object(w);
-    jw_kv_double(w, "duration", span_ms(at->asked, at->collected), 3);
+    jw_kv_double(w, "duration", timing_ms(at->asked, at->collected), 3);
     jw_kv_string(w, "signatureSource", signature_source_name(c->source));
     jw_kv_string(w, "callId", c->id);
     jw_kv_string(w, "engine", c->wasm ? "wasm" : "native");
@@ -235,11 +229,11 @@ void call_timings_json(struct jw *w, const struct stamps *at)
 {
     jw_key(w, "timings");
     jw_object(w);
-    jw_kv_double(w, "queue_ms", span_ms(at->asked, at->started), 3);
-    jw_kv_double(w, "start_ms", span_ms(at->started, at->running), 3);
-    jw_kv_double(w, "run_ms", span_ms(at->running, at->ended), 3);
-    jw_kv_double(w, "collect_ms", span_ms(at->ended, at->collected), 3);
-    jw_kv_double(w, "total_ms", span_ms(at->asked, at->collected), 3);
+    jw_kv_double(w, "queue_ms", timing_ms(at->asked, at->started), 3);
+    jw_kv_double(w, "start_ms", timing_ms(at->started, at->running), 3);
+    jw_kv_double(w, "run_ms", timing_ms(at->running, at->ended), 3);
+    jw_kv_double(w, "collect_ms", timing_ms(at->ended, at->collected), 3);
+    jw_kv_double(w, "total_ms", timing_ms(at->asked, at->collected), 3);
     jw_object_end(w);
 }
 

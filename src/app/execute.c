@@ -30,6 +30,7 @@ enum {
     FILES_AHEAD = 16,            /* copies under way before the scan has to wait */
     RENDER_INLINE = 256 * 1024,  /* larger answers are made on a worker */
     RENDER_OVERHEAD = 64 * 1024, /* an answer beside its texts and artifacts */
+    RENDER_FIRST = 1024,         /* what that is in most answers */
     ESCAPE_FACTOR = 6,           /* one byte becomes at most \u00XX */
     MS_PER_S = 1000,
 };
@@ -177,6 +178,7 @@ static void render(struct execution *x)
     for (size_t i = 0; i < x->artifacts.n; i++)
         room += 2 * ESCAPE_FACTOR * strlen(x->artifacts.v[i]->path) + RENDER_OVERHEAD / 64;
     x->json = BUF_INIT(room);
+    (void)buf_reserve(&x->json, RENDER_FIRST + r->out.n + r->err.n + r->result.n);
     execution_result_json(x, &x->json);
     if (!x->app->report)
         return;

@@ -10,11 +10,6 @@
 
 enum { US_PER_MS = 1000, MS_PER_S = 1000, MB = 20 };
 
-static double span_ms(uint64_t from, uint64_t to)
-{
-    return from != 0 && to > from ? (double)(to - from) / US_PER_MS : 0;
-}
-
 /* ---- a session ---- */
 
 static void write_usage(struct jw *w, const struct fsession *s)
@@ -66,7 +61,7 @@ static void write_session(struct jw *w, const struct fsession *s)
     jw_kv_double(w, "timeout", (double)s->wall_ms / MS_PER_S, 3);
     jw_kv_double(w, "idleTimeout", (double)s->idle_ms / MS_PER_S, 3);
     if (resting && s->used_us > 0)
-        jw_kv_double(w, "idleFor", span_ms(s->used_us, now) / MS_PER_S, 3);
+        jw_kv_double(w, "idleFor", timing_ms(s->used_us, now) / MS_PER_S, 3);
     if (s->lost)
         jw_kv_string(w, "lost", s->lost_reason);
     write_limits(w, s);
@@ -139,7 +134,7 @@ static void write_meta(struct jw *w, const struct turn *t)
 {
     jw_key(w, "meta");
     jw_object(w);
-    jw_kv_double(w, "duration", span_ms(t->at.asked, t->at.collected), 3);
+    jw_kv_double(w, "duration", timing_ms(t->at.asked, t->at.collected), 3);
     if (t->kind == TURN_CALL)
         jw_kv_string(w, "signatureSource", signature_source_name(t->source));
     jw_kv_string(w, "callId", t->call_id);

@@ -9,7 +9,6 @@
 #include "base/jw.h"
 #include "base/mime.h"
 
-enum { RESULT_ROOM = 1024 }; /* for all but what the program said */
 enum { US_PER_MS = 1000, US_PER_S = 1000000, MIB = 1024 * 1024, SIGNAL_NAME_MAX = 24 };
 
 static double ms(uint64_t us)
@@ -181,7 +180,6 @@ void execution_result_json(const struct execution *x, struct buf *out)
     const struct spans s = spans_of(x);
     struct jw w = JW(out);
 
-    (void)buf_reserve(out, RESULT_ROOM + r->out.n + r->err.n + r->result.n);
     jw_object(&w);
     jw_kv_string(&w, "execution_id", x->id);
     jw_kv_string(&w, "status", exec_status_name(x->verdict.status));

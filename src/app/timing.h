@@ -18,5 +18,11 @@ static inline uint64_t timing_span(uint64_t from, uint64_t to)
     return from != 0 && to > from ? to - from : 0;
 }
 
+/* The same in milliseconds. */
+static inline double timing_ms(uint64_t from, uint64_t to)
+{
+    return (double)timing_span(from, to) / 1000;
+}
+
 /* What does not fit is left out. */
 void timing_print(const struct timing *t, size_t n, char out[SERVER_TIMING_MAX]);
