@@ -45,6 +45,7 @@ struct sandbox {
     int in, out, err;
     enum plan_template template; /* what it really is */
     bool warm;                   /* came from the pool */
+    bool marked;                 /* what it had used when it was taken is known */
     void *adapter;               /* the jail's own */
 };
 #define SANDBOX_NONE ((struct sandbox){.ctl = -1, .job = -1, .in = -1, .out = -1, .err = -1})

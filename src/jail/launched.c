@@ -40,6 +40,7 @@ int launched_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *
         return -1;
     b->taken = true;
     n->pools[b->sandbox.template].used++;
+    b->sandbox.marked = b->started;
     if (b->started)
         usage_mark_cpu(&n->slots[b->slot % SLOTS_KNOWN], &b->base);
     *ret = b->sandbox;
@@ -78,18 +79,20 @@ void launched_kill(struct jail *j, const struct sandbox *s)
 
 void launched_release(struct jail *j, struct sandbox *s)
 {
+    struct native *n = native_of(j);
     struct box *b = s->adapter;
-    int *fds[] = {&s->ctl, &s->job, &s->in, &s->out, &s->err};
 
     if (!b)
         return;
-    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
-        fd_close_all(fds[i], 1);
+    b->sandbox = *s; /* with the ends that are still open */
     *s = SANDBOX_NONE;
-    b->sandbox.ctl = b->sandbox.job = b->sandbox.in = b->sandbox.out = b->sandbox.err = -1;
     b->taken = false;
-    b->jail->pools[b->sandbox.template].used--;
-    pool_refill_later(native_of(j), REFILL_MS);
+    n->pools[b->sandbox.template].used--;
+    if (n->pools[b->sandbox.template].used > 0)
+        box_close(b);
+    else
+        box_leave(b);
+    pool_refill_later(n, REFILL_MS);
     box_settle(b);
 }
 
@@ -166,6 +169,8 @@ void launched_close(struct jail *j)
         (void)event_del(&n->refill);
     if (event_initialized(&n->calm))
         (void)event_del(&n->calm);
+    if (event_initialized(&n->leave))
+        (void)event_del(&n->leave);
     for (size_t i = 0; i < SLOTS_KNOWN; i++)
         usage_files_close(&n->slots[i]);
     outbox_close(&n->outbox);
@@ -268,11 +273,13 @@ int launched_open(const struct launched_kind *kind, const struct jail_conf *c, s
         TAILQ_INIT(&n->by_id[i]);
     for (size_t i = 0; i < SLOTS_KNOWN; i++)
         usage_files_init(&n->slots[i]);
+    TAILQ_INIT(&n->leaving);
     for (size_t t = 0; t < TEMPLATE_COUNT; t++)
         TAILQ_INIT(&n->pools[t].waiting);
     configure(n, c);
     (void)evtimer_assign(&n->refill, c->loop, pool_on_refill, n);
     (void)evtimer_assign(&n->calm, c->loop, pool_on_calm, n);
+    (void)evtimer_assign(&n->leave, c->loop, box_on_leave, n);
     if (start(n, c, e) < 0) {
         launched_close(&n->jail);
         return -1;

@@ -11,6 +11,9 @@
  *                  └────────────────take────────────────▲                  │
  *      freed when released and the launcher has said DEAD or FAILED ◀──────┘
  *
+ * One that is released while nobody else uses one of its kind leaves a moment later: its end would
+ * take the processor on which whoever was just answered is about to wake.
+ *
  * A pooled box waits with its ends open; a taken one belongs to the caller. No
  * box is ever taken twice.
  *
@@ -41,6 +44,7 @@ enum {
     FAILURES_MAX = 16, /* of a template in a row, without a success: no more warming for a while */
     RETRY_MS = 5000,
     REFILL_MS = 1,       /* whoever was answered goes first */
+    LEAVE_MS = 1,        /* the same for the end of the sandbox */
     STALE_US = 30000000, /* who has waited so long in a pool is next */
     BURST_US = 1000000,  /* who finds none ready so soon after the pool was full came with many */
     WORDS_MS = 1000,     /* the launcher's words for a sandbox that was not made */
@@ -53,6 +57,7 @@ struct box {
     struct sandbox sandbox;          /* descriptors are ours while pooled */
     struct event ctl;                /* while pooled */
     bool pooled, ready, taken, over; /* over: the launcher has nothing more to say */
+    bool leaving;                    /* released, its ends still open */
     uint32_t slot;
     bool started;
     uint64_t since; /* when it was ready */
@@ -80,12 +85,13 @@ struct native {
     int sock;
     struct outbox outbox;
     pid_t guard;
-    struct event readable, refill, calm;
+    struct event readable, refill, calm, leave;
     uint64_t next_id;
     unsigned alive;
     bool watch_memory;
     uint64_t pool_memory_mb, pool_calm_s;
     struct boxes by_id[BUCKETS];
+    struct boxes leaving;
     struct pool pools[TEMPLATE_COUNT];
     struct usage_files slots[SLOTS_KNOWN];
 };
@@ -131,6 +137,9 @@ must_check int box_new(struct native *n, const struct sandbox_spec *s, struct bo
                        struct err *e);
 struct box *box_find(struct native *n, uint64_t id);
 void box_close(struct box *b); /* its ends: whatever lives inside dies */
+void box_leave(struct box *b); /* the same, in a moment */
+/* An event callback: the moment is over. */
+void box_on_leave(evutil_socket_t fd, short what, void *user);
 void box_unpool(struct box *b);
 void box_free(struct box *b);
 /* Frees it when both sides are through with it. */

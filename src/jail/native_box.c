@@ -33,6 +33,38 @@ void box_close(struct box *b)
         fd_close_all(fds[i], 1);
 }
 
+void box_leave(struct box *b)
+{
+    const struct timeval t = {.tv_usec = LEAVE_MS * 1000};
+    struct native *n = b->jail;
+
+    b->leaving = true;
+    TAILQ_INSERT_TAIL(&n->leaving, b, pool);
+    if (!event_pending(&n->leave, EV_TIMEOUT, NULL))
+        (void)event_add(&n->leave, &t);
+}
+
+static void box_left(struct box *b)
+{
+    if (b->leaving)
+        TAILQ_REMOVE(&b->jail->leaving, b, pool);
+    b->leaving = false;
+    box_close(b);
+}
+
+void box_on_leave(evutil_socket_t fd, short what, void *user)
+{
+    struct native *n = user;
+
+    (void)fd, (void)what;
+    while (!TAILQ_EMPTY(&n->leaving)) {
+        struct box *b = TAILQ_FIRST(&n->leaving);
+
+        box_left(b);
+        box_settle(b);
+    }
+}
+
 void box_unpool(struct box *b)
 {
     struct pool *p = &b->jail->pools[b->sandbox.template];
@@ -49,7 +81,7 @@ void box_unpool(struct box *b)
 void box_free(struct box *b)
 {
     box_unpool(b);
-    box_close(b);
+    box_left(b);
     TAILQ_REMOVE(bucket(b->jail, b->sandbox.id), b, bucket);
     b->jail->alive--;
     free(b);

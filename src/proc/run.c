@@ -65,6 +65,16 @@ static void heed_init(struct run *r)
         (void)event_add(&r->ctl, NULL);
 }
 
+/* From when on its output is read while it comes. One that stays will be there for a while, and is
+ * listened to from the beginning. */
+static void listen_later(struct run *r)
+{
+    unsigned ms = r->sandbox.template == TEMPLATE_EXEC ? STARTED_MS : LISTEN_MS;
+
+    if (!r->events.frame)
+        arm(&r->listen, ms * (1 + r->engine->runs / LISTEN_RUNS));
+}
+
 static void wall_arm(struct run *r, uint64_t more_ms)
 {
     if (r->limits.wall_ms > 0)
@@ -125,8 +135,8 @@ static bool usage_read(struct run *r, const struct init_msg *m)
     u->memory_peak = known(u->memory_peak, m->maxrss);
     u->io_read = known(u->io_read, m->io_read);
     u->io_write = known(u->io_write, m->io_write);
-    /* A cold sandbox had used some before its counters were known. */
-    if (!r->result->warm && u->cpu_us < m->cpu_us)
+    /* It may have used some before its counters were known. */
+    if (!r->sandbox.marked && u->cpu_us < m->cpu_us)
         u->cpu_us = m->cpu_us;
     if (m->oom > 0)
         u->oom_kills = known(u->oom_kills, 0) + m->oom;
@@ -235,6 +245,7 @@ static void on_ready(struct run *r, const struct init_msg *m)
     r->ready = true;
     r->result->at.running = clock_us();
     wall_arm(r, 0); /* building the sandbox was not the program's time */
+    listen_later(r);
     if (r->events.ready)
         r->events.ready(r->events.user);
 }
@@ -769,10 +780,12 @@ static void events_assign(struct run *r)
     (void)evtimer_assign(&r->cpu, base, on_cpu, r);
 }
 
-/* Most programs that leave by their own word have left before init has anything to tell. */
+/* Most programs that leave by their own word have left before init has anything to tell. Copies of
+ * warmed interpreters do. */
 static bool is_brief(const struct run *r)
 {
-    return r->leaves && r->ready && r->sandbox.template != TEMPLATE_EXEC;
+    return r->leaves && r->ready && r->sandbox.template != TEMPLATE_EXEC &&
+           !template_is_prestarted(r->sandbox.template);
 }
 
 /* What is not watched would be waited for until the time is up. A program without frames says
@@ -781,12 +794,10 @@ static bool is_brief(const struct run *r)
 static int watch(struct run *r, bool speaks, struct err *e)
 {
     if ((!is_brief(r) && event_add(&r->ctl, NULL) < 0) ||
-        (speaks && event_add(&r->job, NULL) < 0) ||
-        (r->events.frame && listen_to(r) < 0)) /* that one will be there for a while */
+        (speaks && event_add(&r->job, NULL) < 0) || (r->events.frame && listen_to(r) < 0))
         return err_set(e, ERR_HOST, "no memory to watch a sandbox");
-    if (!r->events.frame)
-        arm(&r->listen, (r->sandbox.template == TEMPLATE_EXEC ? STARTED_MS : LISTEN_MS) *
-                            (1 + r->engine->runs / LISTEN_RUNS));
+    if (r->ready)
+        listen_later(r); /* else when it is */
     wall_arm(r, r->start_ms);
     if (r->limits.cpu_ms > 0)
         arm(&r->cpu, CPU_CHECK_MS);
