@@ -28,6 +28,7 @@ enum plan_template {
     TEMPLATE_NODE,
     TEMPLATE_PYTHON_SCIENCE, /* with numpy, pandas and matplotlib, as far as they are installed */
     /* interpreters that were started ahead and wait */
+    TEMPLATE_SHELL,
     TEMPLATE_RUBY,
     TEMPLATE_PHP,
     TEMPLATE_PERL,
@@ -38,6 +39,7 @@ enum plan_template {
     TEMPLATE_WASM_JAVASCRIPT,
     TEMPLATE_WASM_MODULE, /* a module that comes with the job */
     TEMPLATE_COUNT,
+    TEMPLATE_PRESTARTED_FIRST = TEMPLATE_SHELL,
     TEMPLATE_WASM_FIRST = TEMPLATE_WASM_PYTHON,
 };
 
@@ -49,7 +51,7 @@ static inline bool template_is_wasm(enum plan_template t)
 /* Started ahead: one that is not there yet is no sooner there than one that is started then. */
 static inline bool template_is_prestarted(enum plan_template t)
 {
-    return t >= TEMPLATE_RUBY && t <= TEMPLATE_PERL;
+    return t >= TEMPLATE_PRESTARTED_FIRST && t < TEMPLATE_WASM_FIRST;
 }
 
 /* Prepared only once somebody has asked for it: most never do, and each costs memory. */

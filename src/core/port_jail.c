@@ -34,6 +34,7 @@ const char *jail_template_name(enum plan_template t)
         [TEMPLATE_PYTHON] = "python",
         [TEMPLATE_NODE] = "node",
         [TEMPLATE_PYTHON_SCIENCE] = "python-datascience",
+        [TEMPLATE_SHELL] = "shell",
         [TEMPLATE_RUBY] = "ruby",
         [TEMPLATE_PHP] = "php",
         [TEMPLATE_PERL] = "perl",

@@ -200,6 +200,7 @@ static void configure(struct native *n, const struct jail_conf *conf)
     n->pools[TEMPLATE_PYTHON].least = (unsigned)c->pool_python;
     n->pools[TEMPLATE_NODE].least = (unsigned)c->pool_node;
     n->pools[TEMPLATE_PYTHON_SCIENCE].least = (unsigned)c->pool_science;
+    n->pools[TEMPLATE_SHELL].least = (unsigned)c->pool_exec;
     n->pools[TEMPLATE_RUBY].least = (unsigned)c->pool_scripts;
     n->pools[TEMPLATE_PHP].least = (unsigned)c->pool_scripts;
     n->pools[TEMPLATE_PERL].least = (unsigned)c->pool_scripts;

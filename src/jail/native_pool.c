@@ -108,10 +108,9 @@ void pool_on_refill(evutil_socket_t fd, short what, void *user)
 static unsigned megabytes(enum plan_template t)
 {
     static const unsigned char of[TEMPLATE_COUNT] = {
-        [TEMPLATE_EXEC] = 1,  [TEMPLATE_PYTHON] = 2,
-        [TEMPLATE_NODE] = 12, [TEMPLATE_PYTHON_SCIENCE] = 5,
-        [TEMPLATE_RUBY] = 16, [TEMPLATE_PHP] = 16,
-        [TEMPLATE_PERL] = 8};
+        [TEMPLATE_EXEC] = 1,           [TEMPLATE_PYTHON] = 2, [TEMPLATE_NODE] = 12,
+        [TEMPLATE_PYTHON_SCIENCE] = 5, [TEMPLATE_SHELL] = 2,  [TEMPLATE_RUBY] = 16,
+        [TEMPLATE_PHP] = 16,           [TEMPLATE_PERL] = 8};
 
     return of[t] ? of[t] : 24; /* WebAssembly */
 }

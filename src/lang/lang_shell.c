@@ -8,6 +8,9 @@
 
 #include "lang/lang_job.h"
 
+/* Read by the loader and the C library, before a shell that was started ahead has its job. */
+static const char *const start_vars[] = {"LD_", "GLIBC_", "MALLOC_", "LOCPATH", NULL};
+
 enum { ARGUMENT_MAX = 120 * 1024 }; /* bytes of a program given as an argument */
 
 static int give_code(struct lang_job *j, const struct exec_spec *s, struct err *e)
@@ -28,6 +31,8 @@ static int give_code(struct lang_job *j, const struct exec_spec *s, struct err *
     lang_job_arg(j, "--"); /* a program may begin with a dash */
     lang_job_arg(j, j->code.p);
     lang_job_arg(j, "bash"); /* $0, the name in bash's own messages */
+    if (!lang_needs_cold(s, start_vars, NULL))
+        j->plan.template = TEMPLATE_SHELL; /* of just these arguments (launch/prestart.c) */
     return 0;
 }
 

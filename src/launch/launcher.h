@@ -22,11 +22,12 @@ struct queue {
 };
 
 struct launcher {
-    int daemon;        /* owned */
-    int children;      /* owned: readable when one of ours has died */
-    int programs;      /* owned: directory of ours on the host; -1 once the template is built */
-    struct kept kept;  /* workspaces */
-    struct kept shelf; /* dependencies: only ever read */
+    int daemon;          /* owned */
+    int children;        /* owned: readable when one of ours has died */
+    int programs;        /* owned: directory of ours on the host; -1 once the template is built */
+    unsigned prestarted; /* bits of templates whose programs are there to be started ahead */
+    struct kept kept;    /* workspaces */
+    struct kept shelf;   /* dependencies: only ever read */
     struct slots slots;
     uint64_t tidy_at; /* microseconds: no sooner is what can wait looked at */
 

@@ -35,6 +35,17 @@ static unsigned traits(const struct launcher *l)
     return t;
 }
 
+static unsigned templates(const struct launcher *l)
+{
+    unsigned t = l->prestarted;
+
+    if (l->slots.kind != &keeper_native)
+        return BIT(TEMPLATE_EXEC);
+    for (unsigned i = 0; i < TEMPLATE_COUNT; i++)
+        t |= zygotes_has(&l->slots.zygotes, (enum plan_template)i) ? BIT(i) : 0;
+    return t;
+}
+
 /* Without namespaces whoever loses his parent comes to us, who is no pid 1. */
 static int prepare_plain(struct launcher *l, struct err *e)
 {
@@ -87,6 +98,8 @@ static int prepare(struct launcher *l, struct err *e)
         return -1;
     if (root_template(l->slots.rootless, l->programs, &l->slots.mntns, e) < 0)
         return -1;
+    for (unsigned t = 0; t < TEMPLATE_COUNT; t++)
+        l->prestarted |= prestart_has((enum plan_template)t, l->programs) ? BIT(t) : 0;
     closep(&l->programs); /* no sandbox descends from a process that holds it */
     l->programs = -1;
     l->slots.zygotes.mntns = l->slots.mntns;
@@ -117,11 +130,7 @@ void launcher_main(struct launcher *l)
     l->slots.births_max = l->slots.cpus_n > BIRTHS_MIN ? l->slots.cpus_n : BIRTHS_MIN;
     if (prepare(l, &hello.err) == 0) {
         hello.traits = traits(l);
-        for (unsigned t = 0; t < (l->slots.kind == &keeper_native ? TEMPLATE_COUNT : 1); t++)
-            hello.templates |= zygotes_has(&l->slots.zygotes, (enum plan_template)t) ||
-                                       prestart_has((enum plan_template)t)
-                                   ? BIT(t)
-                                   : 0;
+        hello.templates = templates(l);
         lend_tell(&l->slots, &hello);
         (void)snprintf(hello.workspace, sizeof hello.workspace, "%s",
                        l->slots.cgroups.version == 2   ? "cgroup2"

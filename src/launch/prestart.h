@@ -13,13 +13,21 @@
  * helper is an orphan that init takes in. Nothing of a tenant's is read before the sandbox is
  * locked: both live in it. A job that the helper cannot apply it reports itself; then there is
  * nothing in the FIFO, and the interpreter leaves.
+ *
+ * A shell has no wrapper, and must not be able to tell that it was started ahead. It waits before
+ * its own first line, in a library of ours that is loaded before its others (prestart_shell.c), and
+ * needs no helper:
+ *
+ *   first process ──exec─▶ loader of bash ─▶ job from descriptor 3 ─▶ main() of bash
  */
 #pragma once
 
 #include "core/plan.h"
 #include "launch/init.h"
 
+#define PRESTART_SHELL "sandbox-shell.so" /* in the template root, beside sandbox-init */
+
 /* What starts in sandboxes of this template; NULL: nothing does before its time. */
 const struct init_host *prestart_host(enum plan_template t);
-/* Is it one of those, and installed? */
-bool prestart_has(enum plan_template t);
+/* Is it one of those, and installed? programs: the directory of ours. */
+bool prestart_has(enum plan_template t, int programs);

@@ -47,7 +47,8 @@ static const char *const directories[] = {
 };
 
 /* Programs of ours that run only inside: what tenants wrote is none of ours outside. */
-static const char *const programs_inside[] = {"sandbox-inspect", "sandbox-init"};
+static const char *const programs_inside[] = {"sandbox-inspect", "sandbox-init",
+                                              "sandbox-shell.so"};
 
 /* Top-level names that are links into /usr on merged systems and directories on others. */
 static const char *const system_links[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};

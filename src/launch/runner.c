@@ -279,20 +279,30 @@ int runner_become(const struct job *j)
     return -errno;
 }
 
-void runner_exec(void *user)
+void runner_take(const char *room, struct job *ret)
 {
     const char *what;
-    struct job j;
-    int r;
+    int r = runner_read(room, ret, &what);
 
-    if (!runner_has_job(0))
-        rehearse();
-    r = runner_read(user, &j, &what);
     if (r == -ENODATA)
         _exit(0); /* never used */
     if (r < 0)
         runner_fail(what, r);
-    if (!(j.head.flags & JOB_CHANNEL) && fcntl(RUNNER_FD, F_SETFD, FD_CLOEXEC) < 0)
+}
+
+void runner_start(const struct job *j)
+{
+    if (!(j->head.flags & JOB_CHANNEL) && fcntl(RUNNER_FD, F_SETFD, FD_CLOEXEC) < 0)
         runner_fail("channel", -errno);
-    runner_fail("exec", runner_become(&j));
+    runner_fail("exec", runner_become(j));
+}
+
+void runner_exec(void *user)
+{
+    struct job j;
+
+    if (!runner_has_job(0))
+        rehearse();
+    runner_take(user, &j);
+    runner_start(&j);
 }

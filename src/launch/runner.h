@@ -54,3 +54,6 @@ __attribute__((noreturn)) void runner_leave(uint32_t flags, int status, bool thr
 
 /* For struct init_host: execs the job. user: the room, or NULL. */
 __attribute__((noreturn)) void runner_exec(void *user);
+/* That in two: reads and applies a job, or tells why not; and becomes its program. */
+void runner_take(const char *room, struct job *ret);
+__attribute__((noreturn)) void runner_start(const struct job *j);

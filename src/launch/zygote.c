@@ -30,6 +30,7 @@ static const struct {
     [TEMPLATE_PYTHON]          = {PYTHON, NULL, NULL},
     [TEMPLATE_NODE]            = {NODE, NULL,         NULL},
     [TEMPLATE_PYTHON_SCIENCE]  = {PYTHON, "science", NULL},
+    [TEMPLATE_SHELL]           = {NULL, NULL, NULL, NULL, NULL},
     [TEMPLATE_RUBY]            = {NULL, NULL, NULL, NULL, NULL},
     [TEMPLATE_PHP]             = {NULL, NULL, NULL, NULL, NULL},
     [TEMPLATE_PERL]            = {NULL, NULL, NULL, NULL, NULL},

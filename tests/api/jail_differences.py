@@ -51,6 +51,7 @@ NATIVE = [
     ("test_functions_lazy.py::test_a_runtime_in_webassembly", WASM),
     ("test_node_zygote.py", ZYGOTE),
     ("test_prestart.py", AHEAD),
+    ("test_shell_ahead.py", AHEAD),
     ("test_cleanliness.py", ZYGOTE),
     ("test_a_program_that_says_it_is_done_is_taken_at_its_word", ZYGOTE),
     ("test_a_program_that_says_it_has_left_is_gone", ZYGOTE),

@@ -243,7 +243,7 @@ static void shell_is_an_argument(void **state)
     cleanup_plan struct plan *p = planned(&s);
 
     (void)state;
-    assert_int_equal(p->template, TEMPLATE_EXEC);
+    assert_int_equal(p->template, TEMPLATE_SHELL);
     assert_string_equal(p->argv[0], "/bin/bash");
     assert_string_equal(p->argv[1], "-c");
     assert_string_equal(p->argv[2], "--");
