@@ -488,6 +488,7 @@ static void output_is_cut_between_characters_and_drained_on(void **state)
     char flood[4096];
 
     start(s);
+    fake_init_says(&s->jail, 0, INIT_READY, 0, 0);
     write_text(s->jail.peer[0].out, "x");
     for (int i = 0; i < 40; i++)
         write_text(s->jail.peer[0].out, "\xc3\xa4"); /* 81 bytes: the limit splits a character */
