@@ -81,17 +81,19 @@ void launched_release(struct jail *j, struct sandbox *s)
 {
     struct native *n = native_of(j);
     struct box *b = s->adapter;
+    struct pool *p;
 
     if (!b)
         return;
+    p = &n->pools[s->template];
     b->sandbox = *s; /* with the ends that are still open */
     *s = SANDBOX_NONE;
     b->taken = false;
-    n->pools[b->sandbox.template].used--;
-    if (n->pools[b->sandbox.template].used > 0)
-        box_close(b);
-    else
+    p->used--;
+    if (p->used == 0 && p->ready > 0)
         box_leave(b);
+    else
+        box_close(b);
     pool_refill_later(n, REFILL_MS);
     box_settle(b);
 }

@@ -11,8 +11,9 @@
  *                  └────────────────take────────────────▲                  │
  *      freed when released and the launcher has said DEAD or FAILED ◀──────┘
  *
- * One that is released while nobody else uses one of its kind leaves a moment later: its end would
- * take the processor on which whoever was just answered is about to wake.
+ * One that is released while nobody else uses one of its kind, and the next is ready, leaves a
+ * moment later: its end would take the processor on which whoever was just answered is about to
+ * wake.
  *
  * A pooled box waits with its ends open; a taken one belongs to the caller. No
  * box is ever taken twice.
