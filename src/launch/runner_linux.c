@@ -2,6 +2,7 @@
 /* How a warmed interpreter leaves: there are none elsewhere. */
 #include <limits.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -12,6 +13,8 @@
 
 #include "base/fd.h"
 #include "launch/runner.h"
+
+enum { LINGER_MS = 100 }; /* then whoever was told has other worries */
 
 /* The kernel tells their number as links of the directory that lists them. */
 static int threads_count(void)
@@ -63,19 +66,36 @@ static bool is_first_and_clean(void)
     return getppid() == 1 && getrusage(RUSAGE_SELF, &u) == 0 && !u.ru_inblock && !u.ru_oublock;
 }
 
+/*
+ * Whoever was told goes first: what is left takes as long as the run. One that is alone with
+ * itself need not end at all, but goes with its sandbox: its own end would take the processor
+ * on which whoever is answered is about to wake. If it is not taken at its word, the end of the
+ * stream says so.
+ */
+static void linger(bool alone)
+{
+    struct pollfd p = {.fd = RUNNER_FD, .events = POLLIN};
+
+    if (alone)
+        (void)poll(&p, 1, LINGER_MS);
+    else
+        (void)sched_yield();
+}
+
 void runner_leave(uint32_t flags, int status, bool threads, const char *last, size_t last_n)
 {
     bool known = is_first_and_clean();
+    int n = threads ? threads_count() : 1;
 
     status &= 255;
-    if (!(known && flags & JOB_LEAVES && kept_nothing() &&
-          tell_daemon(status, threads ? threads_count() : 1, last, last_n))) {
-        (void)!fd_write_all(RUNNER_FD, last, last_n);
-        if (known)
-            tell_init(status);
+    if (known && flags & JOB_LEAVES && kept_nothing() && tell_daemon(status, n, last, last_n)) {
+        linger(n == 1);
+        _exit(status);
     }
-    /* Whoever was told goes first: what is left takes as long as the run. */
-    if (known)
-        (void)sched_yield();
+    (void)!fd_write_all(RUNNER_FD, last, last_n);
+    if (known) {
+        tell_init(status);
+        linger(false);
+    }
     _exit(status);
 }

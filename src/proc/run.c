@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -390,9 +391,12 @@ static void on_left(struct run *r, const char *p, size_t n)
     struct jail *j = r->engine->jail;
     struct init_msg m;
 
-    if (!r->leaves || n != FRAME_LEFT_N || r->state != RUN_RUNNING ||
-        !j->ops->alone(j, &r->sandbox, (unsigned char)p[1]))
-        return; /* in the last case its exit will tell */
+    if (!r->leaves || n != FRAME_LEFT_N || r->state != RUN_RUNNING)
+        return;
+    if (!j->ops->alone(j, &r->sandbox, (unsigned char)p[1])) {
+        (void)shutdown(r->sandbox.job, SHUT_WR); /* its exit will tell, and need not wait for us */
+        return;
+    }
     m = init_left(p[0]);
     r->left = true;
     on_exited(r, &m);

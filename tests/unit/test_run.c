@@ -318,6 +318,7 @@ static void init_is_heard_of_a_program_that_is_stopped(void **state)
 
 static void says_in_vain(struct stage *s, struct plan *p, unsigned threads, const char *word)
 {
+    p->frames = (struct bytes){"FRAMES", 6}; /* else nobody would listen */
     start_that_may_leave(s, p, threads);
     write_frame(s->jail.peer[0].job, FRAME_LEFT, word);
     turn(s);
@@ -338,6 +339,26 @@ static void a_word_is_not_enough_where_others_are(void **state)
     struct plan p = {0};
 
     says_in_vain(*state, &p, 2, "\7\1");
+}
+
+/* It waits for its sandbox to go, and would wait in vain. */
+static void who_is_not_taken_at_its_word_is_told(void **state)
+{
+    struct stage *s = *state;
+    struct plan p = {
+        .frames = {"FRAMES", 6}
+    };
+    char bytes[512];
+    ssize_t n;
+
+    start_that_may_leave(s, &p, 2);
+    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7\1");
+    turn(s);
+    while ((n = recv(s->jail.peer[0].job, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+        ;
+    assert_int_equal(n, 0);
+    assert_int_equal(s->done, 0);
+    exit_with(s, 0, 0);
 }
 
 /* What it says of its code, and what of that is believed. */
@@ -773,6 +794,7 @@ int main(void)
         STAGED(init_is_heard_of_a_program_that_is_stopped),
         STAGED(a_word_is_not_enough_where_something_stays),
         STAGED(a_word_is_not_enough_where_others_are),
+        STAGED(who_is_not_taken_at_its_word_is_told),
         STAGED(a_large_job_is_written_as_it_is_read),
         STAGED(output_is_cut_between_characters_and_drained_on),
         STAGED(a_signal_is_128_and_its_number),
