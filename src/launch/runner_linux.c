@@ -68,15 +68,15 @@ static bool is_first_and_clean(void)
 
 /*
  * Whoever was told goes first: what is left takes as long as the run. One that is alone with
- * itself need not end at all, but goes with its sandbox: its own end would take the processor
- * on which whoever is answered is about to wake. If it is not taken at its word, the end of the
- * stream says so.
+ * itself, and in no hurry, need not end at all, but goes with its sandbox: its own end would take
+ * the processor on which whoever is answered is about to wake. If it is not taken at its word, the
+ * end of the stream says so. In a rush that would be one more waking for each.
  */
-static void linger(bool alone)
+static void linger(bool stays)
 {
     struct pollfd p = {.fd = RUNNER_FD, .events = POLLIN};
 
-    if (alone)
+    if (stays)
         (void)poll(&p, 1, LINGER_MS);
     else
         (void)sched_yield();
@@ -89,7 +89,7 @@ void runner_leave(uint32_t flags, int status, bool threads, const char *last, si
 
     status &= 255;
     if (known && flags & JOB_LEAVES && kept_nothing() && tell_daemon(status, n, last, last_n)) {
-        linger(n == 1);
+        linger(n == 1 && flags & JOB_STAYS);
         _exit(status);
     }
     (void)!fd_write_all(RUNNER_FD, last, last_n);

@@ -206,6 +206,7 @@ enum {
     JOB_FENCED = 4,  /* may write only where files have rights; modes of directories count */
     JOB_TELLS = 8,   /* say when all files are in place, with a frame */
     JOB_LEAVES = 16, /* who was alone and kept nothing may say with a frame that it has ended */
+    JOB_STAYS = 32,  /* and then waits for the end of its sandbox: there is no hurry */
 };                   /* flags */
 
 struct job_head {

@@ -72,7 +72,8 @@ int job_encode(const struct plan *p, const struct job_for *f, struct buf *out, s
         .magic = JOB_MAGIC,
         .cpu_s = (p->limits.cpu_ms + 999) / 1000,
         .flags = (p->frames.n > 0 ? JOB_CHANNEL : 0) | (p->fenced ? JOB_FENCED : 0) |
-                 (p->scan_all && p->files_n > 0 ? JOB_TELLS : 0) | (f->leaves ? JOB_LEAVES : 0),
+                 (p->scan_all && p->files_n > 0 ? JOB_TELLS : 0) | (f->leaves ? JOB_LEAVES : 0) |
+                 (f->leaves && f->calm ? JOB_STAYS : 0),
         .nofile = p->limits.files_max,
         .nproc = nproc(p, f->traits),
     };

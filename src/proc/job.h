@@ -13,6 +13,7 @@ struct job_for {
     unsigned traits; /* of the jail */
     bool warmed;     /* what runs there already needs no carried argument */
     bool leaves;     /* its own word that it has ended is enough */
+    bool calm;       /* nobody else is there */
 };
 
 /* Appends head, strings and file table; contents and frames follow from where they are. What the

@@ -746,7 +746,8 @@ static int job_send(struct run *r, const struct plan *p, struct err *e)
     struct event_base *base = r->engine->base;
     const struct job_for to = {.traits = r->engine->jail->traits,
                                .warmed = r->sandbox.template != TEMPLATE_EXEC,
-                               .leaves = r->leaves};
+                               .leaves = r->leaves,
+                               .calm = r->engine->runs == 1};
     cleanup_with(buf_done) struct buf head = BUF_INIT(JOB_STRINGS_MAX * 2);
     cleanup_with(buf_done) struct buf files = BUF_INIT(0);
 
