@@ -9,8 +9,8 @@
  *
  * Killing is a request, exiting is a fact: a timeout records its reason, asks init to kill, after
  * KILL_MS the jail, and waits for the exit. Nothing outside init is alive after EXITED, so the
- * pipes end; a timer bounds our trust in that. A program that said itself that it is done has
- * written everything: then what is in the pipes now is all.
+ * pipes end; a timer bounds our trust in that: then, as after a program that said itself that it is
+ * done and has written everything, what is in the pipes now is all.
  *
  * Callbacks of the loop change the state and then call settle(), whose last act may be the done
  * callback, after which the run may be gone. Nothing touches it afterwards.
@@ -575,6 +575,19 @@ static void stopping_expired(struct run *r)
     on_death(r);
 }
 
+/* A process that was forked beside it and has not run since may hold a copy of a pipe for longer
+ * than its ends are waited for. It writes nothing, and the files are still there to be looked at.
+ */
+static void draining_expired(struct run *r)
+{
+    if (r->early || r->words_awaited) {
+        r->state = RUN_DONE;
+        return;
+    }
+    r->early = true;
+    arm(&r->timer, DRAIN_MS);
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *user)
 {
     struct run *r = user;
@@ -588,6 +601,8 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
             stopping_expired(r);
         break;
     case RUN_DRAINING:
+        draining_expired(r);
+        break;
     case RUN_SCANNING:
         r->state = RUN_DONE;
         break;

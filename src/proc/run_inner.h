@@ -40,7 +40,7 @@ struct run {
     bool ready;                  /* init is known to be there */
     uint64_t start_ms;           /* beside the wall time, until it is */
     bool scan;                   /* there is something to look at */
-    bool early;                  /* EXITED came before the ends of the pipes */
+    bool early;                  /* the ends of the pipes are not waited for */
     bool scan_wanted;            /* there was something to look at */
     bool lazy;                   /* files were lent */
     bool scan_all;               /* of the plan */

@@ -679,6 +679,29 @@ static void files_are_listed_after_the_exit(void **state)
     (void)close(fd), (void)close(pipe_fd[0]), (void)close(pipe_fd[1]);
 }
 
+/* Whoever was forked at the wrong moment and waits for a processor holds copies of all pipes. */
+static void files_are_listed_though_somebody_holds_a_pipe(void **state)
+{
+    struct stage *s = *state;
+    int held, heard = 0, fd = file_with("data");
+
+    start(s);
+    write_text(s->jail.peer[0].out, "hello");
+    held = dup(s->jail.peer[0].out);
+    fake_program_gone(&s->jail, 0);
+    fake_init_says(&s->jail, 0, INIT_EXITED, 0, 1);
+    while (!s->done && (heard = fake_init_hears(&s->jail, 0)) == 0)
+        assert_int_equal(event_base_loop(s->base, EVLOOP_ONCE), 0);
+    assert_int_equal(heard, INIT_SCAN);
+    fake_init_entry(&s->jail, 0, "one", fd);
+    fake_init_says(&s->jail, 0, INIT_SCANNED, 0, 0);
+    until_done(s);
+    assert_int_equal(s->files, 1);
+    assert_int_equal(s->result.files_left_out, 0);
+    assert_string_equal(s->result.out.p, "hello");
+    (void)close(held), (void)close(fd);
+}
+
 static void files_wait_for_their_reader(void **state)
 {
     struct stage *s = *state;
@@ -808,6 +831,7 @@ int main(void)
         STAGED(a_sandbox_that_dies_tells_why),
         STAGED(a_cold_sandbox_gets_its_time_from_ready_on),
         STAGED(files_are_listed_after_the_exit),
+        STAGED(files_are_listed_though_somebody_holds_a_pipe),
         STAGED(files_wait_for_their_reader),
         STAGED(a_result_beyond_its_limit_is_flagged),
         STAGED(junk_on_the_result_channel_is_flagged),
