@@ -171,7 +171,7 @@ static size_t parse(struct conn *c, char *p, size_t n)
 /* The clock that belongs to the state the connection rests in. */
 static enum conn_clock clock_for(const struct conn *c)
 {
-    bool sending = c->out || c->file.fd >= 0;
+    bool sending = conn_is_sending(c);
 
     switch (c->state) {
     case CONN_HEAD:
@@ -219,7 +219,7 @@ static void rest(struct conn *c)
     if ((c->call && c->call->answered && c->file.fd < 0) || (c->held && may_parse(c)))
         conn_kick(c);
     c->linger |= c->in.n > 0;
-    if (c->state == CONN_CLOSING && !c->out && c->file.fd < 0)
+    if (c->state == CONN_CLOSING && !conn_is_sending(c))
         conn_linger(c);
     if (c->state == CONN_DEAD)
         return;

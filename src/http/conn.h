@@ -195,8 +195,9 @@ bool conn_body_done(const struct conn *c);
 bool conn_body_paused(const struct conn *c);
 
 /* conn_io.c: sockets */
-size_t conn_pending(const struct conn *c);
-struct evbuffer *conn_out(struct conn *c); /* NULL and c->broken when memory is out */
+size_t conn_pending(const struct conn *c);  /* bytes in memory that are to be sent */
+bool conn_is_sending(const struct conn *c); /* those, or a file */
+struct evbuffer *conn_out(struct conn *c);  /* NULL and c->broken when memory is out */
 void conn_flush(struct conn *c);
 ssize_t conn_read(struct conn *c,
                   size_t max);               /* into srv->rbuf: bytes, 0 EOF, -1 not now, -2 gone */

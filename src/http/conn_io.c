@@ -16,6 +16,11 @@ size_t conn_pending(const struct conn *c)
     return c->out ? evbuffer_get_length(c->out) : 0;
 }
 
+bool conn_is_sending(const struct conn *c)
+{
+    return conn_pending(c) > 0 || c->file.fd >= 0;
+}
+
 struct evbuffer *conn_out(struct conn *c)
 {
     if (!c->out)
@@ -97,11 +102,11 @@ void conn_flush(struct conn *c)
     size_t room = CONN_WRITE_MAX;
     int more = 1;
 
-    while (more > 0 && room > 0 && (c->out || c->file.fd >= 0))
-        more = c->out ? write_out(c, &room) : write_file(c, &room);
+    while (more > 0 && room > 0 && conn_is_sending(c))
+        more = conn_pending(c) > 0 ? write_out(c, &room) : write_file(c, &room);
     if (more < 0)
         conn_close(c);
-    else if (c->out || c->file.fd >= 0)
+    else if (conn_is_sending(c))
         (void)event_add(&c->wr, NULL);
 }
 

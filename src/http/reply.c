@@ -193,11 +193,11 @@ static void free_body(const void *p, size_t n, void *user)
 /* Takes the buffer's memory: what is large is sent from where it lies. */
 static void put_body(struct conn *c, struct buf *body)
 {
-    struct evbuffer *out = conn_out(c);
+    struct evbuffer *out = body->n > 0 ? conn_out(c) : NULL;
     size_t n = body->n;
     char *p;
 
-    if (!out || n == 0)
+    if (!out)
         return;
     if (n <= REPLY_COPY_MAX) {
         c->broken |= evbuffer_add(out, body->p, n) < 0;
@@ -416,8 +416,10 @@ void http_stream_abort(struct http_call *c)
 
 void call_put_last_chunk(struct http_call *c)
 {
-    struct evbuffer *out = conn_out(c->conn);
+    struct evbuffer *out;
 
-    if (c->minor > 0 && !c->req.head && out)
-        c->conn->broken |= evbuffer_add(out, "0\r\n\r\n", 5) < 0;
+    if (c->minor == 0 || c->req.head)
+        return; /* it ends with the connection, or has no body at all */
+    out = conn_out(c->conn);
+    c->conn->broken |= !out || evbuffer_add(out, "0\r\n\r\n", 5) < 0;
 }

@@ -486,6 +486,24 @@ static void http_1_0_is_spoken(void **state)
     app_close(a);
 }
 
+/* Everything was sent before it ended, and HTTP/1.0 has no last chunk: there is nothing to wait for
+ * but the closing. */
+static void a_stream_of_http_1_0_ends_with_its_connection(void **state)
+{
+    struct app *a = open_plain();
+    struct client *k = client_open(a);
+
+    (void)state;
+    put(k, "GET /stream HTTP/1.0\r\n\r\n");
+    await(a, a->held_n == 1);
+    (void)http_stream_write(a->held[0], "all", 3);
+    await(a, strstr(k->text, "\r\n\r\nall"));
+    http_stream_end(a->held[0]);
+    errno = EAGAIN; /* as somebody before may have left it */
+    await(a, k->closed);
+    app_close(a);
+}
+
 #define POST_CHUNKED(path) "POST " path " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 static void framing_errors_are_answered_and_end_the_connection(void **state)
@@ -1079,6 +1097,7 @@ int main(void)
         cmocka_unit_test(the_koyeb_family_speaks_plain_text),
         cmocka_unit_test(an_error_is_an_object),
         cmocka_unit_test(http_1_0_is_spoken),
+        cmocka_unit_test(a_stream_of_http_1_0_ends_with_its_connection),
         cmocka_unit_test(framing_errors_are_answered_and_end_the_connection),
         cmocka_unit_test(absolute_targets_are_understood),
         cmocka_unit_test(a_client_may_wait_for_permission),
