@@ -186,7 +186,7 @@ function wake(why) {
         return;
     }
     const end = rehearse(PROGRAMS[0]);
-    setImmediate(() => {
+    setImmediate(setImmediate, () => { // its result comes with the first of the two turns
         end();
         if (why === TO_LEARN) learned();
         begin();

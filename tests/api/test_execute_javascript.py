@@ -154,6 +154,9 @@ def test_stack_has_the_users_lines(daemon):
     ("export const handler = ;", "SyntaxError"),
     ("setTimeout(() => { throw new Error('in a timer') }, 1)", "Error: in a timer"),
     ("Promise.reject(new Error('unhandled'))", "unhandled"),
+    ("exports.handler = () => { Promise.reject(new Error('unheard')); return 1 }", "Error: unheard"),
+    ("exports.handler = () => { process.nextTick(() => { throw new Error('a tick later') }) }", "Error: a tick later"),
+    ("exports.handler = () => { require('fs').createWriteStream('/nowhere/a').write('b'); return 1 }", "ENOENT"),
 ])
 def test_failures_end_with_1_and_a_reason(daemon, code, words):
     result = run(daemon, code)
@@ -188,6 +191,24 @@ def test_a_promise_that_never_settles_is_a_failure_not_a_hang(daemon):
 def test_pending_timers_do_not_hold_back_a_result(daemon):
     result = run(daemon, "exports.handler = () => { setInterval(() => {}, 1000); return 'now' }", timeout=10)
     assert (result["status"], result["return_value"]) == ("success", "now")
+
+
+@pytest.mark.parametrize("begin", [
+    "require('fs').writeFile('left', 'hello', () => {})",
+    "const s = require('fs').createWriteStream('left'); s.write('hel'); s.end('lo')",
+    "require('fs').promises.writeFile('left', 'hello')",
+])
+def test_files_that_nobody_waits_for_are_written(daemon, begin):
+    result = run(daemon, f"exports.handler = () => {{ {begin}; return 1 }}")
+    assert (result["status"], result["return_value"], result["artifacts"]) == ("success", 1, ["left"])
+    path = f"/v1/executions/{result['execution_id']}/artifacts/left"
+    assert daemon.request("GET", path).body == b"hello"
+
+
+def test_a_rejection_that_somebody_hears_is_no_failure(daemon):
+    result = run(daemon, "process.on('unhandledRejection', (e) => console.log('heard', e.message));"
+                         "exports.handler = () => { Promise.reject(new Error('it')); return 1 }")
+    assert (result["status"], result["return_value"], result["stdout"]) == ("success", 1, "heard it\n")
 
 
 # ---- output, surroundings ----

@@ -223,3 +223,18 @@ def test_the_result_says_how_a_mount_was_loaded(mounts):
         got = call(mounts, PY, code, options={"mount": {"dirs": {"/data": path}, "loading": loading}})
         assert got["result"] == names and got["meta"]["loading"] == really
     assert "loading" not in call(mounts, PY, "def f():\n    return 1")["meta"]
+
+
+@pytest.mark.parametrize("begin", [
+    "require('fs').writeFile('left', 'hello', () => {})",
+    "const s = require('fs').createWriteStream('left'); s.write('hel'); s.end('lo')",
+])
+def test_files_that_javascript_does_not_wait_for_are_written(daemon, begin):
+    result = call(daemon, JS, f"function f() {{ {begin}; return 1 }}")
+    assert (result["status"], result["result"]) == ("success", 1)
+    assert [(f["path"], f["content"]) for f in result["files"]["created"]] == [("/workspace/left", "hello")]
+
+
+def test_a_rejection_that_nobody_hears_fails_the_call(daemon):
+    result = call(daemon, JS, "function f() { Promise.reject(new Error('unheard')); return 1 }")
+    assert (result["status"], result["error"]["message"]) == ("error", "unheard")

@@ -613,7 +613,9 @@ exports.handler = async function handler(event, context) {
         send('E', errorText(job, error));
         leave(1);
     }
+    await new Promise(setImmediate); // what it began and did not wait for is under way
     send('R', text);
-    leave(0);
-    return undefined;
+    process.exitCode = 0;
+    tools.end();
+    return new Promise(() => {}); // the end is on its way
 };

@@ -54,6 +54,7 @@ const { inspect } = util;
 const { isNativeError } = util.types;
 const { exit, getActiveResourcesInfo, reallyExit, nextTick, listenerCount } = process;
 const later = setTimeout;
+const soon = setImmediate;
 const { split, slice, startsWith, includes } = String.prototype;
 const { join } = Array.prototype;
 const encoder = new TextEncoder();
@@ -208,8 +209,12 @@ function makeContext(channel, told, deadline) {
     names.functionName = names.function_name;
     names.memoryLimitInMB = names.memory_limit_in_mb;
     names.getRemainingTimeInMillis = remaining;
-    // call_javascript.js is a handler like any other; it makes errors readable as we do.
-    defineProperty(names, TOOLS, { value: { locate, relocate } });
+    // call_javascript.js is a handler like any other; it makes errors readable and ends as we do.
+    const end = () => {
+        channel.ended = true;
+        settle(now() + GRACE_MS);
+    };
+    defineProperty(names, TOOLS, { value: { locate, relocate, end } });
     return names;
 }
 
@@ -584,6 +589,12 @@ function finish(job, value) {
             `the returned value has ${size} bytes as JSON, at most ${most} are allowed`);
         return;
     }
+    soon(() => deliver(job, text)); // arguments would be spread by what the program may have broken
+}
+
+/* A turn of the loop after the handler: what it began and did not wait for is under way by then, and a
+   promise that failed with nobody to hear it has failed the program. */
+function deliver(job, text) {
     job.channel.send('R', text);
     job.channel.ended = true;
     job.pending = false;
