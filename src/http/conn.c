@@ -408,26 +408,26 @@ static bool has_unread(const struct conn *c)
     return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* Ends a call from our side: its handler is told, its client gets what is possible. */
+/*
+ * Ends a call from our side: its handler is told. What has begun is broken off, without a last
+ * chunk or an answer that asks for it again: nobody may take it for whole, or for not begun.
+ */
 static void end_early(struct conn *c)
 {
     struct http_call *call = c->call;
-    bool streaming = call->streaming;
 
-    if (streaming && c->file.fd < 0)
-        call_put_last_chunk(call);
-    else if (call->status != 0)
+    if (call->status != 0 && (!call->streaming || c->file.fd >= 0))
         return;
     c->keep = false;
     c->linger = true;
-    if (streaming) {
-        c->call = NULL;
-        call_leave(call);
-        conn_move(c, CONN_CLOSING);
-        conn_kick(c);
-    } else {
+    if (!call->dispatched) {
         conn_refuse(c, 503);
+        return;
     }
+    c->call = NULL;
+    call_leave(call);
+    conn_move(c, CONN_CLOSING);
+    conn_kick(c);
 }
 
 void conn_shutdown(struct conn *c, bool now)

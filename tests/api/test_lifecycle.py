@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Start, stop, and what happens when one of the processes dies."""
+import json
 import os
 import pathlib
 import signal
@@ -81,6 +82,29 @@ def test_runs_that_outlast_the_grace_are_ended(make_daemon):
         assert body["stdout"] == "partial\n"
     assert daemon.wait() == 143
     harness.wait_until(lambda: not harness.traces_of(mark), "the program is dead")
+
+
+@pytest.mark.parametrize("path, sent", [("/run", b""), ("/run_streaming", b'"data":"begun"')])
+def test_a_command_that_outlasts_the_grace_is_broken_off(make_daemon, path, sent):
+    """It has begun: an answer that asks to try again, or that looks whole, would be a lie."""
+    daemon, mark = make_daemon(SHUTDOWN_GRACE=0), harness.marker()
+    body = json.dumps({"cmd": f"echo begun; bash -c 'exec -a {mark} sleep 600'"}).encode()
+    with daemon.socket() as s:
+        s.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n"
+                  % (path.encode(), daemon.secret.encode(), len(body)) + body)
+        data = b""
+        while sent and sent not in data:
+            data += s.recv(65536)
+        harness.wait_until(lambda: harness.processes_with(mark), "the program runs")
+        daemon.signal(signal.SIGTERM)
+        try:
+            while part := s.recv(65536):
+                data += part
+        except ConnectionResetError:
+            pass
+    assert sent in data and not data.startswith(b"HTTP/1.1 503") and not data.endswith(b"0\r\n\r\n")
+    assert bool(data) == bool(sent)
+    assert daemon.wait() == 143
 
 
 def test_a_second_signal_ends_it_at_once(make_daemon):
