@@ -131,16 +131,16 @@ struct range {
     uint64_t from, n;
 };
 
+/* One that is too large is as large as can be, which is beyond every file. */
 static bool read_number(const char **at, uint64_t *ret)
 {
     char *end;
 
     if (**at < '0' || **at > '9')
         return false;
-    errno = 0;
     *ret = strtoull(*at, &end, 10);
     *at = end;
-    return errno == 0;
+    return true;
 }
 
 enum ranged { RANGE_NONE, RANGE_GOOD, RANGE_BAD };
@@ -201,7 +201,8 @@ static void send_file(struct raw_call *r, struct file_result *f)
         http_reply(c, 304, NULL, NULL);
         return;
     }
-    if (!if_range || strcmp(if_range, etag) == 0)
+    /* Ranges are for GET alone. */
+    if (!http_request(c)->head && (!if_range || strcmp(if_range, etag) == 0))
         ranged = parse_range(http_header(c, "Range"), f->size, &range);
     if (ranged == RANGE_BAD) {
         (void)snprintf(text, sizeof text, "bytes */%llu", (unsigned long long)f->size);
@@ -245,6 +246,33 @@ void api_raw_get(struct http_call *c)
         archive_get(c, kind);
     else
         (void)raw_begin(c, &o, on_opened);
+}
+
+/* ---- conditions ---- */
+
+/*
+ * Whoever sends one of these relies on it. What we cannot check in one step with the change itself
+ * is refused, rather than not looked at. True: it was, and the call is answered.
+ */
+static bool refuse_conditions(struct http_call *c)
+{
+    static const char *const names[] = {"If-Match", "If-None-Match", "If-Modified-Since",
+                                        "If-Unmodified-Since", "Content-Range"};
+    char text[64];
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (!http_header(c, names[i]))
+            continue;
+        (void)snprintf(text, sizeof text, "%s is for reading only", names[i]);
+        reply_problem(c, &(struct reply_problem){
+                             .status = 400,
+                             .code = "Executor.ValidationError",
+                             .description = "A change of a file takes no conditions and no parts",
+                             .error_detail = text,
+                             .solution = "Send the whole file, without that header"});
+        return true;
+    }
+    return false;
 }
 
 /* ---- upload ---- */
@@ -320,6 +348,8 @@ void api_raw_put(struct http_call *c)
     struct raw_call *r;
     char kind[KIND_MAX];
 
+    if (refuse_conditions(c))
+        return;
     if (http_query(c, "archive", kind, sizeof kind)) {
         archive_put(c, kind);
         return;
@@ -348,6 +378,8 @@ void api_raw_delete(struct http_call *c)
     char recursive[8] = "";
     struct file_order o = {.verb = FILE_REMOVE};
 
+    if (refuse_conditions(c))
+        return;
     if (http_query(c, "recursive", recursive, sizeof recursive) && strcmp(recursive, "true") == 0)
         o.verb = FILE_REMOVE_ALL;
     (void)raw_begin(c, &o, on_removed);

@@ -283,13 +283,21 @@ static void verb_remove(const struct request *r)
     fail(r, WORKER_OP_REMOVE);
 }
 
+/* Then it is known by another name, and what is removed would not be what was named. */
+static bool ends_in_dots(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *last = slash ? slash + 1 : path;
+
+    return strcmp(last, ".") == 0 || strcmp(last, "..") == 0;
+}
+
 static void verb_remove_all(const struct request *r)
 {
-    size_t n = strlen(r->path);
     char *failed = NULL;
     int e;
 
-    if (n > 0 && r->path[n - 1] == '.' && (n == 1 || r->path[n - 2] == '/')) {
+    if (ends_in_dots(r->path)) {
         errno = EINVAL;
         fail(r, WORKER_OP_REMOVE_ALL);
         return;

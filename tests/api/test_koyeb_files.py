@@ -102,6 +102,7 @@ ERRORS = [
     ("make_dir", "", "mkdir : no such file or directory"),
     ("make_dir", "/new-at-the-root", "mkdir /new-at-the-root: read-only file system"),
     ("delete_dir", "{here}/.", "RemoveAll {here}/.: invalid argument"),
+    ("delete_dir", "{here}/..", "RemoveAll {here}/..: invalid argument"),
     ("list_dir", "{here}/none", "open {here}/none: no such file or directory"),
     ("list_dir", "{here}/file", "open {here}/file: not a directory"),
     ("list_dir", "", "open : no such file or directory"),

@@ -283,6 +283,7 @@ def test_empty_file_and_head(files):
     ("bytes=10-", 416, None, "bytes */10"), ("bytes=-0", 416, None, "bytes */10"),
     ("bytes=0-1,3-4", 200, b"0123456789", None), ("items=0-1", 200, b"0123456789", None),
     ("bytes=5-2", 200, b"0123456789", None), ("bytes=x", 200, b"0123456789", None),
+    (f"bytes={10 ** 20}-", 416, None, "bytes */10"), (f"bytes=8-{10 ** 20}", 206, b"89", "bytes 8-9/10"),
 ])
 def test_ranges(files, asked, status, body, content_range):
     files("PUT", "/workspace/raw/r", b"0123456789")
@@ -298,6 +299,16 @@ def test_etags(files):
     assert files("PUT", "/workspace/raw/e", b"two2").headers["ETag"] != etag
     assert files("GET", "/workspace/raw/e", If_None_Match=etag).status == 200
     assert files("GET", "/workspace/raw/e", If_Range=etag, Range="bytes=0-0").status == 200
+    assert files("HEAD", "/workspace/raw/e", Range="bytes=0-0").status == 200
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+@pytest.mark.parametrize("condition", [{"If_Match": '"zz"'}, {"If_None_Match": "*"}, {"Content_Range": "bytes 4-5/10"}])
+def test_conditions_of_a_change_are_not_passed_over(files, method, condition):
+    files("PUT", "/workspace/raw/c", b"0123456789")
+    r = files(method, "/workspace/raw/c", *([b"AB"] if method == "PUT" else []), **condition)
+    assert r.status == 400 and next(iter(condition)).replace("_", "-") in r.json()["error_detail"]
+    assert files("GET", "/workspace/raw/c").body == b"0123456789"
 
 
 @pytest.mark.parametrize("method,path,status", [
