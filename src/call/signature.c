@@ -51,7 +51,7 @@ static int add_schema(struct call_signature *s, struct json_value name, struct j
         return -1;
     p->name = name;
     p->schema = schema;
-    p->fallback = json_member(schema, "default");
+    (void)json_get(schema, "default", &p->fallback); /* null is a value like any other here */
     p->required = member_bool(schema, "required", false);
     p->index = index >= 0 ? index : member_index(schema, "index");
     p->kind = p->index >= 0 ? PARAM_POSITIONAL : PARAM_KEYWORD;

@@ -341,6 +341,22 @@ def test_schema_decides_about_arguments(daemon):
     assert "'x'" in wrong["message"] and "number" in wrong["message"]
 
 
+@pytest.mark.parametrize("language,code", [
+    (PY, "def f(a): return a"), (PY, "def f(a=5): return a"), (JS, "function f(a) { return a }"),
+    (JS, "function f(a = 5) { return a }"), (RB, "def f(a = 5) = a"), (PHP, "function f($a = 5) { return $a; }"),
+])
+@pytest.mark.parametrize("schema", [[{"name": "a", "default": None}], {"a": {"index": 0, "default": None}}])
+def test_a_default_of_null_is_passed(daemon, language, code, schema):
+    assert value(daemon, language, code, "f", args=[], schema={"input": schema}) is None
+
+
+def test_a_default_of_null_has_a_name_and_a_type(daemon):
+    code = "def f(*a, **k): return k"
+    assert value(daemon, PY, code, args=[], schema={"input": {"z": {"default": None}}}) == {"z": None}
+    schema = {"input": {"z": {"type": "string", "default": None}}, "strict": True}
+    assert "not null" in error(daemon, PY, code, args=[], schema=schema)["message"]
+
+
 # ---- requests ----
 
 
