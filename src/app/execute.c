@@ -100,6 +100,16 @@ static void keep_code(struct execution *x)
     buf_done(&x->code);
 }
 
+/* What is asked for later is in the answer, but for the last report. */
+static void keep_progress(struct execution *x)
+{
+    struct buf last = x->result.progress;
+
+    x->result.progress = (struct buf){0};
+    run_result_done(&x->result);
+    x->result.progress = last;
+}
+
 /* The last thing that happens to an execution under way. */
 static void conclude(struct execution *x)
 {
@@ -107,7 +117,7 @@ static void conclude(struct execution *x)
 
     log_done(x);
     keep_code(x);
-    run_result_done(&x->result);
+    keep_progress(x);
     expiry_arm(a);
     registry_finish(&a->registry, x, clock_us());
     idle_check(a);

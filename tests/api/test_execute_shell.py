@@ -293,3 +293,22 @@ def test_progress_can_be_watched(daemon, language, code):
     seen = harness.wait_until(lambda: daemon.request("GET", "/v1/executions/" + name).json()["progress"], "a report")
     run.close()
     assert seen == {"step": 1}
+
+
+@pytest.mark.parametrize("language, code", [
+    ("python", "def handler(e, context):\n    context.progress({'step': 1})\n    context.progress({'step': 2})\n"),
+    ("javascript", "exports.handler = (e, context) => { context.progress({ step: 1 }); context.progress({ step: 2 }) }"),
+])
+def test_the_last_report_outlives_its_execution(daemon, language, code):
+    name = "reported-" + language
+    daemon.execute(code, language, execution_id=name)
+    body = daemon.request("GET", "/v1/executions/" + name).json()
+    assert (body["state"], body["progress"]) == ("done", {"step": 2})
+
+
+def test_reports_count_among_what_is_kept(make_daemon):
+    daemon = make_daemon(RETAIN_BYTES=100_000)
+    code = "def handler(e, context):\n    context.progress({'x': 'x' * 60_000})\n"
+    for name in ("r-1", "r-2"):
+        daemon.execute(code, "python", execution_id=name)
+    assert [daemon.request("GET", "/v1/executions/" + n).status for n in ("r-1", "r-2")] == [404, 200]
