@@ -26,16 +26,23 @@ struct compile_plan {
 /* It is on the include path; by its name alone it is found wherever a jail puts that. */
 #define CODE_DIR "/workspace/"
 
-/* compiler: native, then for WebAssembly */
+enum { YEARS_MAX = 12 };
+
+/* compiler: native, then for WebAssembly. years: of the standards that our own part of a program
+ * can be compiled with, behind "c" or "gnu" and the stem; said: those that every compiler knows. */
 static const struct {
-    const char *compiler[2], *std, *code, *main;
+    const char *compiler[2], *std, *code, *main, *stem, *years[YEARS_MAX], *said;
 } rows[CALL_LANG_COUNT] = {
     [CALL_C] = {{"/usr/bin/gcc", "/usr/bin/clang"},
                 "gnu17",   CODE_DIR "user_code.c",
-                "/tmp/call/main.c"  },
+                "/tmp/call/main.c",   "",
+                {"99", "9x", "11", "1x", "17", "18", "23", "2x", "2y"},
+                "c99, c11, c17, c2x, or gnu instead of c"                   },
     [CALL_CPP] = {{"/usr/bin/g++", "/usr/bin/clang++"},
                 "gnu++17", CODE_DIR "user_code.cpp",
-                "/tmp/call/main.cpp"},
+                "/tmp/call/main.cpp", "++",
+                {"11", "0x", "14", "1y", "17", "1z", "20", "2a", "23", "2b", "26", "2c"},
+                "c++11, c++14, c++17, c++20, c++2b, or gnu++ instead of c++"},
 };
 
 static const char *const native_options[] = {"-pipe", "-fmax-errors=20", "-pthread", NULL};
@@ -51,12 +58,19 @@ static int no_memory(struct err *e)
     return err_set(e, ERR_HOST, "out of memory");
 }
 
-static bool is_std(const char *std)
+/* The other language's would be ignored by the compiler, which says so only in a warning. */
+static bool is_std(enum call_lang_id lang, const char *std)
 {
-    size_t n = strlen(std);
+    const char *stem = rows[lang].stem, *at = std;
 
-    return n <= STD_MAX && strspn(std, "abcdefghijklmnopqrstuvwxyz0123456789+") == n &&
-           (std[0] == 'c' || std[0] == 'g');
+    at += strncmp(at, "gnu", 3) == 0 ? 3 : *at == 'c';
+    if (at == std || strncmp(at, stem, strlen(stem)) != 0)
+        return false;
+    at += strlen(stem);
+    for (size_t i = 0; i < YEARS_MAX && rows[lang].years[i]; i++)
+        if (strcmp(at, rows[lang].years[i]) == 0)
+            return true;
+    return false;
 }
 
 static int main_build(struct compile_plan *p, const struct lang_compile *c, struct err *e)
@@ -133,8 +147,9 @@ static int build(struct compile_plan *p, const struct lang_compile *c, struct er
     struct exec_spec s = {
         .execution_id = c->id, .language = "shell", .limits = c->limits, .no_event_vars = true};
 
-    if (c->std[0] && !is_std(c->std))
-        return err_set(e, ERR_CALLER, "options.std: '%.32s' is not a standard", c->std);
+    if (c->std[0] && !is_std(c->lang, c->std))
+        return err_set(e, ERR_CALLER, "options.std: '%.32s' is not a standard; possible are %s",
+                       c->std, rows[c->lang].said);
     if (lang_job_new(&s, &p->job, e) < 0 || main_build(p, c, e) < 0)
         return -1;
     arguments(p, c);

@@ -357,6 +357,29 @@ def test_a_default_of_null_has_a_name_and_a_type(daemon):
     assert "not null" in error(daemon, PY, code, args=[], schema=schema)["message"]
 
 
+# ---- standards of C and C++ ----
+
+ONE = {C: "int f(int x) { return x; }", CPP: "#include <string>\nstd::string f(std::string x) { return x; }"}
+
+
+@pytest.mark.parametrize("language,std", [
+    (C, "c99"), (C, "gnu99"), (C, "c11"), (C, "c18"), (C, "gnu2x"), (CPP, "c++11"), (CPP, "gnu++11"), (CPP, "c++14"),
+    (CPP, "c++20"), (CPP, "gnu++2b"),
+])
+def test_a_standard_that_is_accepted_compiles(daemon, language, std):
+    x = 1 if language == C else "1"
+    assert value(daemon, language, ONE[language], args=[x], options={"std": std}) == x
+
+
+@pytest.mark.parametrize("language,std,possible", [
+    *((C, std, "c99, c11") for std in ("ansi", "c89", "c90", "gnu89", "c", "gnu", "c++17", "gnu++17", "c99 ", "99")),
+    *((CPP, std, "c++11, c++14") for std in ("c++98", "gnu++98", "c++03", "c11", "gnu17", "c++", "++17", "cc++17")),
+])
+def test_other_standards_are_refused_in_words(daemon, language, std, possible):
+    words = error(daemon, language, ONE[language], args=[1], options={"std": std})["message"]
+    assert f"options.std: '{std}' is not a standard" in words and possible in words
+
+
 # ---- requests ----
 
 
