@@ -240,6 +240,11 @@ def test_traceback_has_the_users_own_lines_and_nothing_of_ours(daemon):
     assert result["stdout"] == ""
 
 
+@pytest.mark.parametrize("code", ["def handler(e):\n    1/0", "s = '\u2028\f\x85'\r\ndef handler(e):\r    1/0"])
+def test_carets_stand_below_what_failed(daemon, code):
+    assert "\n    1/0\n    ~^~\n" in daemon.execute(code)["stderr"]
+
+
 def test_syntax_error_names_the_line(daemon):
     result = daemon.execute("x = 1\ndef handler(event)\n    return 1\n")
     assert (result["status"], result["exit_code"]) == ("failed", 1)

@@ -194,6 +194,11 @@ def test_stacks_show_the_programs_own_lines(daemon, language, code, line):
     assert "sandbox" not in stack and "handler" not in stack, stack
 
 
+@pytest.mark.parametrize("code", ["def f():\n    1/0", "s = '\u2028\f\x85'\r\ndef f():\r    1/0"])
+def test_carets_of_python_stand_below_what_failed(daemon, code):
+    assert "\n    1/0\n    ~^~\n" in error(daemon, PY, code)["stack"]
+
+
 @pytest.mark.parametrize("language,code,function,lines", [
     (JS, "export function f() {\n  return 1 +;\n}", "f", "user_code.js:2\n  return 1 +;\n            ^\n"),
     (JS, "function f(x: number) {}", "f", "user_code.js:1\nfunction f(x: number) {}\n            ^\n"),

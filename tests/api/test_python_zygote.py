@@ -80,6 +80,7 @@ program("empty", " ")
 # ---- what fails ----
 
 program("raises", "def handler(event):\n    raise ValueError('\\u00e9')\n")
+program("raises_at_the_end", "s = '\u2028\f'\ndef handler(event):\n    1/0")
 program("raises_chained", "def handler(event):\n    try:\n        1 / 0\n    except ArithmeticError as e:\n        raise KeyError('k') from e\n")
 program("raises_in_body", "import json\njson.loads('{')\n")
 program("raises_its_own", "class Odd(Exception):\n    def __str__(self):\n        raise ValueError\ndef handler(event):\n    raise Odd\n")

@@ -431,6 +431,15 @@ def test_lines_are_the_programs_own(code):
     assert got.err.count('File "') == 1
 
 
+def test_carets_stand_below_what_failed_without_a_last_line_break():
+    failed("def handler(e):\n    1/0", "\n    1/0\n    ~^~\n")
+
+
+@pytest.mark.parametrize("odd", ["\u2028", "\x85", "\f", "\x1c"])
+def test_lines_end_where_the_compiler_ends_them(odd):
+    failed(f"s = '{odd}'\r\ndef handler(e):\r    raise KeyError(s)\n# last", "line 3", "\n    raise KeyError(s)\n")
+
+
 def test_a_file_of_that_name_is_not_mistaken_for_the_source(tmp_path):
     (tmp_path / "handler.py").write_text("wrong\n" * 10)
     failed("def handler(e):\n    raise KeyError('k')", "    raise KeyError", cwd=tmp_path)

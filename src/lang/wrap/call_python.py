@@ -9,6 +9,7 @@ bytes and objects have a JSON form, at any depth. Stacks show the program's own 
 import os
 import sys
 from errno import EACCES, EPERM, EROFS
+from _io import StringIO
 from _json import encode_basestring, encode_basestring_ascii, make_encoder
 
 CHANNEL = 3
@@ -106,9 +107,18 @@ def encode(value):
 # ---- the program ----
 
 
+def lines_of(source):
+    """As the compiler counts them, which ends no line at a form feed or U+2028 as splitlines() does, and
+    as linecache keeps them: carets are placed by the line break at the end."""
+    lines = list(StringIO(source, None))
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    return lines
+
+
 def load(source, path, is_body):
     import linecache
-    linecache.cache[path] = (len(source), None, source.splitlines(True), path)
+    linecache.cache[path] = (len(source), None, lines_of(source), path)
     module = Module("user_code")
     vars(module).update(__file__=path, __builtins__=__builtins__)
     sys.modules["user_code"] = module

@@ -20,7 +20,7 @@ import posix
 import sys
 import time
 from _frozen_importlib_external import MAGIC_NUMBER
-from _io import BufferedRandom, BufferedWriter, TextIOWrapper
+from _io import BufferedRandom, BufferedWriter, StringIO, TextIOWrapper
 from _json import encode_basestring, encode_basestring_ascii, make_encoder, make_scanner
 from _thread import allocate_lock
 
@@ -522,11 +522,20 @@ def user_frames(trace):
     return first
 
 
+def lines_of(source):
+    """As the compiler counts them, which ends no line at a form feed or U+2028 as splitlines() does, and
+    as linecache keeps them: carets are placed by the line break at the end."""
+    lines = list(StringIO(source, None))
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    return lines
+
+
 def describe(e, path, source):
     try:
         import linecache
         import traceback
-        linecache.cache[path] = (len(source), None, source.splitlines(True), path)
+        linecache.cache[path] = (len(source), None, lines_of(source), path)
         return "".join(traceback.format_exception(type(e), e, e.__traceback__))
     except BaseException:
         return f"{type(e).__name__}: {text_of(e)}\n"
