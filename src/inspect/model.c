@@ -211,30 +211,56 @@ static void inherit_doc(struct function *to, const struct function *from)
         to->params[i].description = from->params[i].description;
 }
 
+/* In C++ each default stands in one declaration, mostly the prototype, and is good for all. */
+static void inherit_defaults(struct function *to, const struct function *from)
+{
+    if (!same_types(to, from))
+        return;
+    for (size_t i = 0; i < to->params_n; i++) {
+        if (!to->params[i].required || from->params[i].required)
+            continue;
+        to->params[i].required = false;
+        to->params[i].default_text = from->params[i].default_text;
+        to->params[i].default_json = from->params[i].default_json;
+    }
+}
+
+/* Which one nobody can say. */
+static void refuse_overloads(struct place *v, size_t n, bool has_body)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct function *f = v[i].f;
+
+        if (!f->refused.p)
+            f->refused = SLICE("overloaded: which of the definitions is meant cannot be told");
+        f->shadowed = has_body && f->kind == FUNCTION_DECLARATION;
+    }
+}
+
 /* One name in one scope. The last definition wins, but a prototype never replaces a definition; in
- * C++ other types make an overload, and which one is meant nobody can say. */
+ * C++ other types make an overload. */
 static void settle_group(const struct model *m, struct place *v, size_t n)
 {
     bool has_body = false, overloaded = false;
-    size_t last = n;
+    size_t last = n - 1;
 
     for (size_t i = 0; i < n; i++) {
         has_body |= v[i].f->kind != FUNCTION_DECLARATION;
         overloaded |= m->dialect == DIALECT_CPP && !same_types(v[0].f, v[i].f);
     }
+    if (overloaded) {
+        refuse_overloads(v, n, has_body);
+        return;
+    }
+    while (has_body && v[last].f->kind == FUNCTION_DECLARATION)
+        last--;
     for (size_t i = n; i-- > 0;) {
-        struct function *f = v[i].f;
-
-        if (overloaded) {
-            if (!f->refused.p)
-                f->refused = SLICE("overloaded: which of the definitions is meant cannot be told");
-            f->shadowed = has_body && f->kind == FUNCTION_DECLARATION;
-        } else if (last == n && (f->kind != FUNCTION_DECLARATION || !has_body)) {
-            last = i;
-        } else {
-            f->shadowed = true;
-            if (f->kind == FUNCTION_DECLARATION && last < n)
-                inherit_doc(v[last].f, f);
+        if (i == last)
+            continue;
+        v[i].f->shadowed = true;
+        if (v[i].f->kind == FUNCTION_DECLARATION) {
+            inherit_doc(v[last].f, v[i].f);
+            inherit_defaults(v[last].f, v[i].f);
         }
     }
 }

@@ -114,6 +114,7 @@ VALUES = [
     (CPP, "#include <map>\n#include <string>\nstd::map<std::string, int> f(std::map<std::string, int> m) { m[\"z\"] = 1; return m; }",
      [{"a": 1}], {"a": 1, "z": 1}),
     (CPP, "int f(int a, int b = 10) { return a + b; }", [1], 11),
+    (CPP, "int f(int a, int b = 4);\nint f(int a, int b) { return a + b; }", [7], 11),
     (CPP, "#include <string>\n#include <string_view>\n#include <unordered_map>\nenum class E : char { A = 7 };\n"
      "std::unordered_map<std::string, int> f(std::string_view k, E e) { return {{std::string(k), (int)e}}; }",
      ["a", 7], {"a": 7}),

@@ -187,6 +187,18 @@ def test_overloads_are_refused():
     assert ["overloaded" in (f["refused"] or "") for f in found] == [True, True, False]
 
 
+@pytest.mark.parametrize("source", [
+    "int f(int, int, int = 5);\nint f(int, int b = 4, int);\nint f(int a, int b, int c) { return a; }",
+    "int f(int a, int b, int c) { return a; }\nint f(int a, int b = 4, int c = 5);",
+    "int f(int a, int b, int c = 5);\nint f(int a, int b = 4, int c);",
+], ids=["before", "behind", "prototypes only"])
+def test_defaults_of_every_declaration_count(source):
+    found = [f for f in inspect("cpp", source)["functions"] if not f["shadowed"]]
+    assert len(found) == 1
+    assert [(p["required"], p.get("defaultValue")) for p in found[0]["parameters"]] == [(True, None), (False, 4), (False, 5)]
+    assert found[0]["tool"]["parameters"]["required"] == ["a"]
+
+
 def test_a_prototype_is_not_an_overload():
     found = inspect("cpp", "int f(int a);\nint f(int a) { return a; }")
     assert [f["shadowed"] for f in found["functions"]] == [True, False]
