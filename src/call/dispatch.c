@@ -181,11 +181,34 @@ static int put_c_result(const struct dispatch *d, const char **ret_close, struct
     return buf_puts(out, "    sandbox_put_double(out, ");
 }
 
+/* The inspector guessed which of several definitions is compiled: with the types of another one a
+ * call would succeed with a wrong value, so the compiler is asked. Qualifiers inside of types that
+ * the inspector leaves out can only make it refuse. */
+static void put_c_check(const struct dispatch *d, struct buf *out)
+{
+    const struct call_signature *s = d->signature;
+
+    (void)buf_puts(out, "    _Static_assert(__builtin_types_compatible_p(__typeof__(");
+    (void)buf_put(out, d->function.p, d->function.n);
+    (void)buf_puts(out, "), ");
+    put_type(s->result, out);
+    (void)buf_puts(out, s->n > 0 ? "(" : "(void");
+    for (size_t i = 0; i < s->n; i++) {
+        (void)buf_puts(out, i > 0 ? ", " : "");
+        put_type(s->params[i].native, out);
+    }
+    (void)buf_puts(out,
+                   ")), \"the function is defined more than once with different types, and not the "
+                   "last definition is compiled: keep only the one that is meant\");\n");
+}
+
 static int put_c_call(const struct dispatch *d, struct buf *out)
 {
     const struct call_signature *s = d->signature;
     const char *close;
 
+    if (s->contested)
+        put_c_check(d, out);
     for (size_t i = 0; i < s->n; i++)
         if (put_c_param(&s->params[i], i, out) < 0)
             return -1;
@@ -229,7 +252,14 @@ static void put_cpp_branch(const struct dispatch *d, size_t n, struct buf *out)
     for (size_t i = 0; i < n; i++)
         put_cpp_param(&s->params[i], i, out);
     if (is_class(s->result, "void")) {
-        (void)buf_puts(out, "        ");
+        /* another definition may be the one that is compiled; what it returns would be lost */
+        (void)buf_puts(out, "        static_assert(std::is_void<decltype(");
+        (void)buf_put(out, d->function.p, d->function.n);
+        (void)buf_putc(out, '(');
+        put_arguments(s, n, true, out);
+        (void)buf_puts(out,
+                       "))>::value, \"the function is defined more than once, and not the last "
+                       "definition is compiled: keep only the one that is meant\");\n        ");
         (void)buf_put(out, d->function.p, d->function.n);
         (void)buf_putc(out, '(');
         put_arguments(s, n, true, out);

@@ -190,6 +190,7 @@ int signature_from_function(struct call_signature *s, struct json_value function
     s->n = 0;
     s->source = SIGNATURE_INFERRED;
     s->result = json_member(function, "returnNative");
+    s->contested = member_bool(function, "contested", false);
     while (list.p && list.type == JSON_ARRAY && json_array_next(list, &at, &v)) {
         struct call_param *p = add(s, e);
 

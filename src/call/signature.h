@@ -41,6 +41,7 @@ const char *signature_source_name(enum signature_source s);
 struct call_signature {
     enum signature_source source;
     bool strict;
+    bool contested; /* C: it may be another definition that is compiled */
     struct call_param params[CALL_PARAMS_MAX];
     size_t n;
     struct json_value result; /* native type of what is returned; p == NULL: unknown */

@@ -261,6 +261,9 @@ static void settle_group(const struct model *m, struct place *v, size_t n)
         if (v[i].f->kind == FUNCTION_DECLARATION) {
             inherit_doc(v[last].f, v[i].f);
             inherit_defaults(v[last].f, v[i].f);
+        } else if (m->dialect == DIALECT_C) {
+            v[last].f->contested |= !same_types(v[last].f, v[i].f) ||
+                                    !slice_same(v[last].f->return_type, v[i].f->return_type);
         }
     }
 }

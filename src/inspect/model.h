@@ -102,7 +102,8 @@ struct function {
     const struct native *return_native;
     enum function_kind kind;
     bool top_level, is_static, is_async, is_generator, exported, is_default, shadowed;
-    bool candidate;          /* may be meant when nobody named a function */
+    bool contested; /* C: another definition has other types, and which is compiled is a guess */
+    bool candidate; /* may be meant when nobody named a function */
     bool params_left_out;    /* there were more than INSPECT_PARAMS_MAX */
     uint32_t line, end_line; /* from 1 */
     struct param *params;

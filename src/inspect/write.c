@@ -353,6 +353,8 @@ static void put_function(struct jw *w, const struct model *m, const struct funct
     put_flag(w, "exported", f->exported);
     put_flag(w, "default", f->is_default);
     put_flag(w, "shadowed", f->shadowed);
+    if (is_native(m))
+        put_flag(w, "contested", f->contested);
     put_number(w, "line", f->line);
     put_number(w, "endLine", f->end_line);
     put_text(w, "docstring", f->doc);

@@ -113,6 +113,10 @@ VALUES = [
      [[1, 2]], [0.5]),
     (CPP, "#include <map>\n#include <string>\nstd::map<std::string, int> f(std::map<std::string, int> m) { m[\"z\"] = 1; return m; }",
      [{"a": 1}], {"a": 1, "z": 1}),
+    (C, "#if __GNUC__ < 2\nint f(int a) { return -a; }\n#else\nstatic inline const double f(const double a) { return a / 2; }\n#endif",
+     [7], 3.5),
+    (C, "#if __GNUC__ < 2\nint f(int n) { return n; }\n#else\nconst char *f(const char *s, int a[], unsigned long n) { return s + a[n]; }\n"
+     "#endif", ["abc", [0, 2], 1], "c"),
     (CPP, "int f(int a, int b = 10) { return a + b; }", [1], 11),
     (CPP, "int f(int a, int b = 4);\nint f(int a, int b) { return a + b; }", [7], 11),
     (CPP, "#include <string>\n#include <string_view>\n#include <unordered_map>\nenum class E : char { A = 7 };\n"
@@ -166,6 +170,12 @@ ERRORS = [
     (C, "int f(int a) {\n  return b;\n}", [1], "CompileError", "user_code.c:2"),
     (C, "struct s { int a; };\nint f(struct s x) { return x.a; }", [1], "SignatureError", "'x'"),
     (C, "#include <stdlib.h>\nint f(void) { exit(0); }", [], "NoResult", "exit code 0"),
+    (C, "#if __GNUC__ > 2\nconst char *f(void) { return \"x\"; }\n#else\nint f(void) { return 0; }\n#endif", [],
+     "CompileError", "defined more than once"),
+    (C, "#if __GNUC__ > 2\ndouble f(double a) { return a / 2; }\n#else\nint f(int a) { return -a; }\n#endif", [7],
+     "CompileError", "defined more than once"),
+    (CPP, "#if __GNUC__ > 2\nint f(int a) { return a; }\n#else\nvoid f(int a) {}\n#endif", [7],
+     "CompileError", "defined more than once"),
     (CPP, "#include <stdexcept>\nint f() { throw std::runtime_error(\"bad\"); }", [],
      "std::runtime_error", "bad"),
     (CPP, "int f() { throw \"words\"; }", [], "const char *", "words"),
