@@ -218,6 +218,17 @@ static int pool_dir_open(struct daemon *d, struct err *e)
     return auth_open(&conf, &d->auth, e);
 }
 
+/* After boot_become(): what root could do does not count. */
+static int auth_ready(struct daemon *d, struct err *e)
+{
+    char number[16];
+
+    if (!d->auth && secret_open(d, e) < 0)
+        return -1;
+    (void)snprintf(number, sizeof number, "%u", (unsigned)d->who.uid);
+    return auth_claimable(d->auth, d->who.change ? d->app.config.run_as : number, e);
+}
+
 static int http_open(struct daemon *d, struct err *e)
 {
     const struct config *c = &d->app.config;
@@ -312,7 +323,7 @@ static int start(struct daemon *d, struct err *e)
         return -1;
     if (pool_dir_open(d, e) < 0 || boot_become(&d->who, e) < 0)
         return -1;
-    if ((!d->auth && secret_open(d, e) < 0) || boot_confine(c, &walls, e) < 0)
+    if (auth_ready(d, e) < 0 || boot_confine(c, &walls, e) < 0)
         return -1;
     log_event(&d->app.log, LOG_INFO, "confined",
               LOG_STR("system_calls", walls & LOCKDOWN_CALLS ? "filtered" : "no"),

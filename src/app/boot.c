@@ -189,9 +189,10 @@ int boot_confine(const struct config *c, unsigned *ret_walls, struct err *e)
 
     if (!secret || !mounts)
         return err_set(e, ERR_HOST, "out of memory");
-    if (slash && strcmp(c->auth_mode, "pool") == 0) {
-        *slash = '\0';
-        writable[n++] = slash == secret ? "/" : secret;
+    if (strcmp(c->auth_mode, "pool") == 0) {
+        writable[n++] = !slash ? "." : slash == secret ? "/" : secret;
+        if (slash)
+            *slash = '\0';
     }
     n += split(mounts, writable + n, WRITABLE_MAX - n);
     return lockdown(writable, n, ret_walls, e);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/os.h"
 #include "base/random.h"
@@ -62,7 +63,8 @@ static int secret_set(struct auth *a, const char *p, size_t n, struct err *e)
     return 0;
 }
 
-/* mkdir -p of the directory part; only the last directory gets the owner. */
+/* mkdir -p of the directory part. Parents are made as others would make them: whoever the daemon
+ * becomes has to pass. Only the last directory is private, and gets the owner. */
 static int make_directory(const struct auth_conf *conf, struct err *e)
 {
     char dir[AUTH_PATH_MAX];
@@ -78,7 +80,7 @@ static int make_directory(const struct auth_conf *conf, struct err *e)
     for (char *slash = strchr(dir + 1, '/');; slash = strchr(slash + 1, '/')) {
         if (slash)
             *slash = '\0';
-        made = mkdir(dir, 0700) == 0;
+        made = mkdir(dir, slash ? 0755 : 0700) == 0;
         if (!made && errno != EEXIST)
             return err_sys(e, -errno, "make directory '%s'", dir);
         if (!slash)
@@ -153,6 +155,35 @@ int auth_open(const struct auth_conf *conf, struct auth **ret, struct err *e)
     if (conf->mode == AUTH_STATIC && open_static(a, conf, e) < 0)
         return -1;
     *ret = take_ptr(&a);
+    return 0;
+}
+
+/* May we enter the directory, and, if it is the last one, make files in it? */
+static int check_directory(const char *dir, bool last, const char *user, struct err *e)
+{
+    if (access(dir, last ? W_OK | X_OK : X_OK) == 0)
+        return 0;
+    return err_set(e, ERR_HOST,
+                   "SANDBOX_SECRET_PATH: user '%.64s' cannot %s '%.200s' (%s): give it that "
+                   "directory (chown), or choose another user (RUN_AS)",
+                   user, last ? "make files in" : "enter", dir, strerror(errno));
+}
+
+int auth_claimable(const struct auth *a, const char *user, struct err *e)
+{
+    char dir[AUTH_PATH_MAX];
+
+    if (a->mode != AUTH_POOL || a->secret)
+        return 0;
+    if (!strchr(a->path, '/'))
+        return check_directory(".", true, user, e);
+    for (const char *slash = strchr(a->path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        int n = slash == a->path ? 1 : (int)(slash - a->path);
+
+        (void)snprintf(dir, sizeof dir, "%.*s", n, a->path);
+        if (check_directory(dir, !strchr(slash + 1, '/'), user, e) < 0)
+            return -1;
+    }
     return 0;
 }
 

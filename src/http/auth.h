@@ -29,10 +29,15 @@ struct auth_conf {
 struct auth;
 
 /*
- * Pool mode makes the directory (0700) and reads a secret claimed in an
- * earlier life; an empty or unreadable file is an error.
+ * Pool mode makes the directory (0700; parents 0755) and reads a secret claimed
+ * in an earlier life; an empty or unreadable file is an error.
  */
 must_check int auth_open(const struct auth_conf *conf, struct auth **ret, struct err *e);
+/*
+ * Can a claim that is still to come be kept? Asked as the user who will have to
+ * keep it, named `user` in the error: otherwise every request would be a 500.
+ */
+must_check int auth_claimable(const struct auth *a, const char *user, struct err *e);
 void auth_free(struct auth *a); /* NULL is fine; the secret is wiped */
 DEFINE_FREEP(struct auth, auth_free)
 

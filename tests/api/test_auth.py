@@ -176,6 +176,44 @@ def test_pool_a_claim_that_cannot_be_kept_is_none(pool, place):
     assert call(daemon, "Bearer first") == 401
 
 
+def test_pool_every_missing_directory_is_made_and_the_last_is_the_daemons(pool, place):
+    deep = place.parent / "a" / "b" / "sandbox-secret"
+    assert call(pool(deep), "Bearer first-token") == 200
+    assert deep.read_bytes() == b"first-token"
+    assert [stat.S_IMODE(p.stat().st_mode) for p in (place.parent, deep.parent.parent, deep.parent)] \
+        == [0o755, 0o755, 0o700]
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o700])
+@pytest.mark.parametrize("below", ["", "inner"])
+def test_pool_a_directory_where_no_claim_can_be_kept_stops_the_start(place, mode, below):
+    """Otherwise the daemon is healthy, and every request a 500."""
+    harness.need(harness.ROOT, "needs root, who becomes somebody else")
+    place.parent.mkdir()
+    place.parent.chmod(mode)
+    secret = place.parent / below / "sandbox-secret"
+    if below:
+        secret.parent.mkdir(mode=0o755)
+    refusal = harness.start_refused(SANDBOX_AUTH_MODE="pool", SANDBOX_SECRET=None, SANDBOX_SECRET_PATH=secret)
+    assert refusal.status == 1
+    blocked = place.parent if mode == 0o700 else secret.parent
+    assert f"'{blocked}'" in refusal.stderr
+    for word in ("'nobody'", "chown", "RUN_AS"):
+        assert word in refusal.stderr
+
+
+def test_pool_a_bare_name_is_kept_where_the_daemon_was_started(make_daemon):
+    daemon = make_daemon(SANDBOX_AUTH_MODE="pool", SANDBOX_SECRET=None, SANDBOX_SECRET_PATH="bare", RUN_AS="root")
+    assert call(daemon, "Bearer first-token") == 200
+    assert (daemon.directory / "bare").read_bytes() == b"first-token"
+
+
+def test_pool_a_claim_that_is_there_needs_no_directory_to_write_to(pool, place):
+    place.parent.mkdir(mode=0o755)
+    place.write_text("kept\n")
+    assert call(pool(place), "Bearer kept") == 200
+
+
 @pytest.mark.parametrize("env", [{"SANDBOX_AUTH_MODE": "Static"}, {"LOG_LEVEL": "Info"}, {"LOG_LEVEL": "no such level"}])
 def test_words_come_in_any_case_and_an_unknown_level_is_info(make_daemon, env):
     daemon = make_daemon(**env)

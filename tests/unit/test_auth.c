@@ -150,7 +150,7 @@ static void the_first_caller_claims_for_good(void **state)
     assert_int_equal(st.st_mode & 07777, 0600);
     assert_int_equal(st.st_size, 4);
     assert_int_equal(stat(p->below, &st), 0);
-    assert_int_equal(st.st_mode & 07777, 0700);
+    assert_int_equal(st.st_mode & 07777, 0755);
     auth_free(a);
     a = open_pool(p);
     assert_int_equal(auth_check(a, "Bearer other", &e), AUTH_REFUSED);
