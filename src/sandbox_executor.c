@@ -308,9 +308,6 @@ static int start(struct daemon *d, struct err *e)
     struct config *c = &d->app.config;
     unsigned walls = 0;
 
-    if (strcmp(c->auth_mode, "pool") == 0 && c->secret[0])
-        return err_set(e, ERR_CALLER,
-                       "SANDBOX_AUTH_MODE=pool and SANDBOX_SECRET exclude each other");
     if (c->command_n > 0 && customer_prepare(c->command, &d->customer, e) < 0)
         return -1;
     boot_raise_files();
@@ -419,6 +416,19 @@ static int serve(struct daemon *d)
     return exit_status(d);
 }
 
+/* What a start would say before it asks the host for anything; config_load() has said the rest. */
+static int check_config(const struct config *c)
+{
+    struct err e;
+
+    if (jails_check(c, &e) < 0 || report_check(c, &e) < 0) {
+        (void)fprintf(stderr, "sandbox-executor: %s\n", e.text);
+        return EXIT_FAILURE;
+    }
+    (void)printf("configuration is valid\n");
+    return EXIT_SUCCESS;
+}
+
 static void print_traits(unsigned traits, unsigned required)
 {
     for (unsigned i = 0; i < JAIL_TRAIT_COUNT; i++)
@@ -513,8 +523,7 @@ static int run_mode(struct daemon *d)
         buf_done(&table);
         return EXIT_SUCCESS;
     case CONFIG_CHECK:
-        (void)printf("configuration is valid\n");
-        return EXIT_SUCCESS;
+        return check_config(c);
     case CONFIG_CHECK_HOST:
         return check_host(d);
     case CONFIG_SELFTEST:

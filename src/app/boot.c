@@ -93,8 +93,6 @@ int boot_state_dir(struct config *c, const struct boot_identity *who, struct err
     struct stat st;
 
     state_dir_default(c);
-    if (c->state_dir[0] != '/')
-        return err_set(e, ERR_CALLER, "STATE_DIR: '%.300s' is not an absolute path", c->state_dir);
     if (make_dirs(c->state_dir, e) < 0)
         return -1;
     dir = open(c->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -113,9 +111,6 @@ int boot_workspaces(struct config *c, struct err *e)
         (size_t)snprintf(c->workspace_path, sizeof c->workspace_path, "%.1000s/workspaces",
                          c->state_dir) >= sizeof c->workspace_path)
         return err_set(e, ERR_CALLER, "STATE_DIR: too long");
-    if (c->workspace_path[0] != '/')
-        return err_set(e, ERR_CALLER, "WORKSPACE_PATH: '%.300s' is not an absolute path",
-                       c->workspace_path);
     return make_dirs(c->workspace_path, e);
 }
 
@@ -129,9 +124,6 @@ int boot_dependencies(struct config *c, const struct boot_identity *who, struct 
         (size_t)snprintf(c->dependencies_path, sizeof c->dependencies_path, "%.1000s/dependencies",
                          c->state_dir) >= sizeof c->dependencies_path)
         return err_set(e, ERR_CALLER, "STATE_DIR: too long");
-    if (c->dependencies_path[0] != '/')
-        return err_set(e, ERR_CALLER, "DEPENDENCIES_PATH: '%.300s' is not an absolute path",
-                       c->dependencies_path);
     if (make_dirs(c->dependencies_path, e) < 0)
         return -1;
     dir = open(c->dependencies_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -23,8 +23,20 @@ const char *report_status(const struct execution *x)
     return exec_status_name(x->verdict.status);
 }
 
+int report_check(const struct config *c, struct err *e)
+{
+    if (!c->control_plane_url[0])
+        return 0;
+    if (c->results_path[0] != '/')
+        return err_set(e, ERR_CALLER, "RESULTS_PATH: '%.300s' is not an absolute path",
+                       c->results_path);
+    return callback_check(c->control_plane_url, c->callback_prefix, e);
+}
+
 int report_prepare(const struct app *a, const struct boot_identity *who, struct err *e)
 {
+    if (report_check(&a->config, e) < 0)
+        return -1;
     if (!a->config.control_plane_url[0])
         return 0;
     return spool_prepare(a->config.results_path, who->uid, who->gid, e);

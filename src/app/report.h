@@ -7,9 +7,12 @@
 
 struct app;
 struct buf;
+struct config;
 struct execution;
 struct boot_identity;
 
+/* Is what is configured a control plane that can be told? Nothing is touched. */
+must_check int report_check(const struct config *c, struct err *e);
 /* Before privileges are given up: the directory for results. Nothing where there is no control
  * plane. */
 must_check int report_prepare(const struct app *a, const struct boot_identity *who, struct err *e);

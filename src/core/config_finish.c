@@ -18,6 +18,13 @@ static const struct {
     {OPTION_log_format,      {"json", "text"}              },
 };
 
+/* Where the daemon keeps something; "" is chosen at the start, and absolute. */
+static const enum config_index places[] = {
+    OPTION_state_dir,
+    OPTION_workspace_path,
+    OPTION_dependencies_path,
+};
+
 static int check_choice(struct config *c, size_t option, const char *const *words, struct err *e)
 {
     char *value = (char *)c + config_options[option].at;
@@ -70,6 +77,28 @@ static void apply_log_level(struct config *c)
         (void)snprintf(c->log_level, sizeof c->log_level, "info"); /* never a reason to refuse */
 }
 
+static int check_places(const struct config *c, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        const struct config_option *o = &config_options[places[i]];
+        const char *value = (const char *)c + o->at;
+
+        if (*value && *value != '/')
+            return err_set(e, ERR_CALLER, "%s: '%.300s' is not an absolute path", o->env, value);
+    }
+    return 0;
+}
+
+static int check_secret(const struct config *c, struct err *e)
+{
+    if (strcmp(c->auth_mode, "static") == 0 && !*c->secret)
+        return err_set(e, ERR_CALLER, "SANDBOX_AUTH_MODE=static needs SANDBOX_SECRET");
+    if (strcmp(c->auth_mode, "pool") == 0 && *c->secret)
+        return err_set(e, ERR_CALLER,
+                       "SANDBOX_AUTH_MODE=pool and SANDBOX_SECRET exclude each other");
+    return 0;
+}
+
 int config_finish(struct config *c, char *const *envp, struct err *e)
 {
     for (size_t i = 0; i < ARRAY_LEN(choices); i++)
@@ -86,7 +115,5 @@ int config_finish(struct config *c, char *const *envp, struct err *e)
         c->timeout_s = c->timeout_max_s;
     if (c->timeout_session_s > c->timeout_max_s)
         c->timeout_session_s = c->timeout_max_s;
-    if (strcmp(c->auth_mode, "static") == 0 && !*c->secret)
-        return err_set(e, ERR_CALLER, "SANDBOX_AUTH_MODE=static needs SANDBOX_SECRET");
-    return 0;
+    return check_places(c, e) < 0 ? -1 : check_secret(c, e);
 }

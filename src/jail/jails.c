@@ -123,6 +123,20 @@ static int unknown(const char *name, size_t n, struct err *e)
                    n < 64 ? (int)n : 64, name, known);
 }
 
+int jails_check(const struct config *c, struct err *e)
+{
+    unsigned wanted;
+
+    for (const char *at = c->isolation; *at;) {
+        size_t n = strcspn(at, ", ");
+
+        if (n > 0 && !find(at, n))
+            return unknown(at, n, e);
+        at += n + (at[n] != '\0');
+    }
+    return jails_required(c->isolation_level, &wanted, e);
+}
+
 static void list_all(const struct config *c, struct jail_option all[JAILS_MAX])
 {
     for (size_t i = 0; i < ARRAY_LEN(adapters); i++) {
@@ -135,7 +149,7 @@ static void list_all(const struct config *c, struct jail_option all[JAILS_MAX])
     }
 }
 
-/* One after the other, in the order of preference; each word once. */
+/* One after the other, in the order of preference; each word once. All are known: jails_check(). */
 static int open_named(const struct jail_conf *c, unsigned wanted, struct jail_option all[JAILS_MAX],
                       size_t *ret_first, struct err *e)
 {
@@ -146,8 +160,6 @@ static int open_named(const struct jail_conf *c, unsigned wanted, struct jail_op
         const struct adapter *a = find(at, n);
         struct jail_option *o = a ? &all[a - adapters] : NULL;
 
-        if (n > 0 && !a)
-            return unknown(at, n, e);
         if (o && !o->allowed) {
             if (open_one(&conf, a, wanted, o) < 0) {
                 *e = o->why;
@@ -169,7 +181,7 @@ int jails_open(const struct jail_conf *c, struct jail_option ret[JAILS_MAX], siz
 {
     unsigned wanted;
 
-    if (jails_required(c->config->isolation_level, &wanted, e) < 0)
+    if (jails_check(c->config, e) < 0 || jails_required(c->config->isolation_level, &wanted, e) < 0)
         return -1;
     list_all(c->config, ret);
     (void)err_set(e, ERR_HOST, "no usable jail in ISOLATION");

@@ -33,6 +33,9 @@ void jails_close(struct jail_option all[JAILS_MAX]); /* kills every sandbox */
 /* Row i of the table, or NULL behind the last one. */
 const char *jails_name(size_t i);
 
+/* Does ISOLATION name jails that there are, and ISOLATION_LEVEL a level? The host is not asked. */
+must_check int jails_check(const struct config *c, struct err *e);
+
 /* Traits that ISOLATION_LEVEL asks for. */
 must_check int jails_required(const char *level, unsigned *ret, struct err *e);
 

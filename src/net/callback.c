@@ -161,26 +161,32 @@ static const struct report_ops ops = {
 /* ---- opening ---- */
 
 /* "http://host/" and "api/v1/internal/" become "http://host/api/v1/internal". */
-static int make_root(struct callback *cb, const struct callback_conf *conf, struct err *e)
+static int make_root(const char *url, const char *prefix, char root[CALLBACK_URL_MAX],
+                     struct err *e)
 {
-    size_t n = strlen(conf->url), m = strlen(conf->prefix);
-    const char *prefix = conf->prefix;
+    size_t n = strlen(url), m = strlen(prefix);
 
-    if (http_url_check(conf->url, e) < 0)
+    if (http_url_check(url, e) < 0)
         return err_wrap(e, "CONTROL_PLANE_URL");
-    while (n > 0 && conf->url[n - 1] == '/')
+    while (n > 0 && url[n - 1] == '/')
         n--;
     while (m > 0 && prefix[m - 1] == '/')
         m--;
     while (m > 0 && prefix[0] == '/')
         prefix++, m--;
-    if (n + m + 2 + SPOOL_ID_MAX * 2 > sizeof cb->root)
+    if (n + m + 2 + SPOOL_ID_MAX * 2 > CALLBACK_URL_MAX)
         return err_set(e, ERR_CALLER, "CONTROL_PLANE_URL: too long");
-    (void)snprintf(cb->root, sizeof cb->root, "%.*s%s%.*s", (int)n, conf->url, m ? "/" : "", (int)m,
-                   prefix);
-    if (http_url_check(cb->root, e) < 0)
+    (void)snprintf(root, CALLBACK_URL_MAX, "%.*s%s%.*s", (int)n, url, m ? "/" : "", (int)m, prefix);
+    if (http_url_check(root, e) < 0)
         return err_wrap(e, "CALLBACK_PREFIX: the address of callbacks");
     return 0;
+}
+
+int callback_check(const char *url, const char *prefix, struct err *e)
+{
+    char root[CALLBACK_URL_MAX];
+
+    return make_root(url, prefix, root, e);
 }
 
 static int open_clients(struct callback *cb, const struct callback_conf *conf, struct err *e)
@@ -224,7 +230,7 @@ int callback_open(struct event_base *base, const struct callback_conf *conf, str
     callback_results_init(cb);
     callback_tell_init(cb);
     spool.told = cb->root;
-    if (make_root(cb, conf, e) < 0 || open_clients(cb, conf, e) < 0 ||
+    if (make_root(conf->url, conf->prefix, cb->root, e) < 0 || open_clients(cb, conf, e) < 0 ||
         spool_open(&spool, pool, &cb->spool, e) < 0) {
         callback_close(&cb->report);
         return -1;

@@ -30,6 +30,8 @@ struct callback_conf {
     uint32_t beat_ms; /* a heartbeat that takes longer is given up */
 };
 
+/* Can requests be sent there? Nobody is asked; callback_open() says the same. */
+must_check int callback_check(const char *url, const char *prefix, struct err *e);
 /* Log and pool are borrowed. What an earlier life left in the spool is sent from now on. */
 must_check int callback_open(struct event_base *base, const struct callback_conf *conf,
                              struct work_pool *pool, const struct log *log, struct report **ret,

@@ -292,6 +292,36 @@ def test_help_and_version_need_no_privilege():
     assert version.returncode == 0 and any(c.isdigit() for c in version.stdout)
 
 
+@pytest.mark.parametrize("env, words", [
+    ({"SANDBOX_AUTH_MODE": "pool", "SANDBOX_SECRET": "x"}, "SANDBOX_SECRET"),
+    ({"ISOLATION": "foo"}, "unknown jail 'foo'"),
+    ({"ISOLATION": "subprocess,foo"}, "unknown jail 'foo'"),
+    ({"CONTROL_PLANE_URL": "ftp://x"}, "CONTROL_PLANE_URL"),
+    ({"CONTROL_PLANE_URL": "http://"}, "CONTROL_PLANE_URL"),
+    ({"CONTROL_PLANE_URL": "http://a:99999"}, "CONTROL_PLANE_URL"),
+    ({"CONTROL_PLANE_URL": "http://a", "RESULTS_PATH": "relative"}, "RESULTS_PATH"),
+    ({"STATE_DIR": "relative"}, "STATE_DIR"),
+    ({"WORKSPACE_PATH": "relative"}, "WORKSPACE_PATH"),
+    ({"DEPENDENCIES_PATH": "relative"}, "DEPENDENCIES_PATH"),
+])
+def test_check_config_says_what_a_start_says(tmp_path, env, words):
+    run = subprocess.run([harness.BUILD / "sandbox-executor", "--check-config"], capture_output=True, text=True,
+                         timeout=harness.DEADLINE, cwd=tmp_path, env=env)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert words in run.stderr
+    assert run.stderr.strip() in harness.start_refused(**env).stderr
+    assert not list(tmp_path.iterdir()), "the host is left alone"
+
+
+def test_check_config_leaves_the_host_alone(tmp_path):
+    env = {"STATE_DIR": str(tmp_path / "state"), "SANDBOX_AUTH_MODE": "pool", "CONTROL_PLANE_URL": "http://127.0.0.1:1",
+           "SANDBOX_SECRET_PATH": str(tmp_path / "pool" / "secret"), "RESULTS_PATH": str(tmp_path / "results")}
+    run = subprocess.run([harness.BUILD / "sandbox-executor", "--check-config"], capture_output=True, text=True,
+                         timeout=harness.DEADLINE, env=env)
+    assert (run.returncode, run.stdout) == (0, "configuration is valid\n")
+    assert not list(tmp_path.iterdir())
+
+
 def test_check_host_explains_what_can_be_isolated():
     harness.need("SBX_PORTABLE" not in os.environ, "that build has no jail that isolates")
     run = subprocess.run([harness.BUILD / "sandbox-executor", "--check-host"], capture_output=True, text=True,

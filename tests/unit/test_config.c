@@ -327,6 +327,8 @@ static void static_authentication_needs_a_secret(void **state)
     assert_loads(&c, NULL, LIST("SANDBOX_AUTH_MODE=Static", "SANDBOX_SECRET=x"));
     assert_string_equal(c.auth_mode, "static");
     assert_loads(&c, NULL, LIST("SANDBOX_AUTH_MODE=pool"));
+    assert_refused(NULL, LIST("SANDBOX_AUTH_MODE=pool", "SANDBOX_SECRET=x"),
+                   "SANDBOX_AUTH_MODE=pool and SANDBOX_SECRET exclude each other");
 }
 
 static void the_command_is_left_alone(void **state)
