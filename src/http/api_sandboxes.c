@@ -351,12 +351,12 @@ static int take_limits(struct create_body *b, struct json_value v, struct err *e
         const char *name;
         uint64_t *at;
         unsigned bits;
-        int64_t least;
+        enum config_index option; /* the least it takes is the least we take */
     } rows[] = {
-        {"memory_mb", &l->memory_max,      MB, 16  },
-        {"disk_mb",   &l->workspace_max,   MB, 1   },
-        {"files",     &l->workspace_files, 0,  1024},
-        {"pids",      &pids,               0,  16  },
+        {"memory_mb", &l->memory_max,      MB, OPTION_sandbox_memory_mb},
+        {"disk_mb",   &l->workspace_max,   MB, OPTION_sandbox_disk_mb  },
+        {"files",     &l->workspace_files, 0,  OPTION_sandbox_files    },
+        {"pids",      &pids,               0,  OPTION_sandbox_pids     },
     };
     struct json_value value;
 
@@ -364,12 +364,13 @@ static int take_limits(struct create_body *b, struct json_value v, struct err *e
         return bad(e, "limits", "must be an object");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         int64_t n, most = (int64_t)(*rows[i].at >> rows[i].bits);
+        int64_t least = (int64_t)config_options[rows[i].option].min;
 
         if (!json_get(v, rows[i].name, &value) || value.type == JSON_NULL)
             continue;
-        if (value.type != JSON_NUMBER || !json_to_int(value, &n) || n < rows[i].least || n > most)
+        if (value.type != JSON_NUMBER || !json_to_int(value, &n) || n < least || n > most)
             return err_set(e, ERR_CALLER, "limits.%s: must be from %lld to %lld", rows[i].name,
-                           (long long)rows[i].least, (long long)most);
+                           (long long)least, (long long)most);
         *rows[i].at = (uint64_t)n << rows[i].bits;
     }
     l->pids_max = (uint32_t)pids;

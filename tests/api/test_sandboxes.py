@@ -195,6 +195,15 @@ def test_limits_hold(daemon):
     assert daemon.request("DELETE", box.at).status == 204
 
 
+def test_the_smallest_disk_is_one_that_works(daemon):
+    r = daemon.request("POST", "/v1/sandboxes", json={"limits": {"disk_mb": 1}})
+    assert r.status == 400 and "limits.disk_mb: must be from 2 to" in r.json()["error_detail"]
+    box = Sandbox(daemon, "/v1/sandboxes/" + create(daemon, limits={"disk_mb": 2})["id"])
+    assert box.sh("echo in | tee /workspace/f /var/tmp/f") == "in\n"
+    assert daemon.request("DELETE", box.at).status == 204
+    assert "SANDBOX_DISK_MB" in harness.start_refused(SANDBOX_DISK_MB=1).stderr
+
+
 def test_memory_is_limited_and_the_sandbox_survives(daemon):
     if not harness.ROOT:
         pytest.skip("needs a memory controller")
