@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/lockdown.h"
 #include "base/os.h"
+#include "base/output.h"
 #include "http/auth.h"
 #include "http/server.h"
 #include "jail/jails.h"
@@ -551,6 +552,8 @@ int main(int argc, char **argv, char **envp)
     config_hide_secrets(argc, argv, envp);
     log_open(&d->app);
     status = run_mode(d);
+    if (d->app.config.mode != CONFIG_RUN) /* whoever serves is not there for what it prints */
+        status = output_end("sandbox-executor", status);
     stop(d);
     free(d);
     return status;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/output.h"
 #include "cli/cmds.h"
 
 #ifndef SBX_VERSION
@@ -29,7 +30,7 @@ static int usage(FILE *out)
     return out == stdout ? EXIT_SUCCESS : CMD_USAGE;
 }
 
-int main(int argc, char **argv)
+static int dispatch(int argc, char **argv)
 {
     if (argc < 2)
         return usage(stderr);
@@ -45,4 +46,9 @@ int main(int argc, char **argv)
     }
     (void)fprintf(stderr, "sbx: unknown command '%s'\n", argv[1]);
     return usage(stderr);
+}
+
+int main(int argc, char **argv)
+{
+    return output_end("sbx", dispatch(argc, argv));
 }
