@@ -41,14 +41,30 @@ static int become_daemon(char *args[])
     return CMD_FAILED;
 }
 
+/* Is there something to say instead of becoming the daemon, whose own --help is another? */
+static bool is_usage_wanted(int argc, char **argv, const char *usage, int *ret_status)
+{
+    bool many = argc > DAEMON_ARGS_MAX;
+    bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+
+    if (!many && !help)
+        return false;
+    (void)fputs(usage, many ? stderr : stdout);
+    *ret_status = many ? CMD_USAGE : EXIT_SUCCESS;
+    return true;
+}
+
 int cmd_doctor(int argc, char **argv)
 {
+    static const char usage[] =
+        "usage: sbx doctor [OPTION OF sandbox-executor...]\n\n"
+        "Says what this host can isolate with these options, and what is in the way of more.\n"
+        "sandbox-executor --help lists the options.\n";
     char *args[DAEMON_ARGS_MAX + 3] = {(char[]){"sandbox-executor"}, (char[]){"--check-host"}};
+    int status;
 
-    if (argc > DAEMON_ARGS_MAX) {
-        (void)fprintf(stderr, "usage: sbx doctor [OPTION OF sandbox-executor...]\n");
-        return CMD_USAGE;
-    }
+    if (is_usage_wanted(argc, argv, usage, &status))
+        return status;
     for (int i = 1; i < argc; i++)
         args[i + 1] = argv[i];
     return become_daemon(args);
@@ -68,16 +84,14 @@ static bool is_of_selftest(const char *arg)
 
 int cmd_selftest(int argc, char **argv)
 {
+    static const char usage[] =
+        "usage: sbx selftest [--json] [--jail=NAME] [--only=TEXT] [--slow=N] [--witness-check]\n"
+        "                    [--list] [OPTION OF sandbox-executor...]\n";
     char *args[DAEMON_ARGS_MAX + 4] = {(char[]){"sandbox-executor"}, (char[]){"--selftest"}};
-    int n = 2;
+    int n = 2, status;
 
-    if (argc > DAEMON_ARGS_MAX || (argc > 1 && strcmp(argv[1], "--help") == 0)) {
-        (void)fprintf(argc > DAEMON_ARGS_MAX ? stderr : stdout,
-                      "usage: sbx selftest [--json] [--jail=NAME] [--only=TEXT] [--slow=N] "
-                      "[--witness-check]\n                    [--list] [OPTION OF "
-                      "sandbox-executor...]\n");
-        return argc > DAEMON_ARGS_MAX ? CMD_USAGE : EXIT_SUCCESS;
-    }
+    if (is_usage_wanted(argc, argv, usage, &status))
+        return status;
     for (int i = 1; i < argc; i++)
         if (!is_of_selftest(argv[i]))
             args[n++] = argv[i];

@@ -45,3 +45,11 @@ def test_whatever_is_said_must_be_heard(command):
     lost = ask_in_vain(*command)
     assert lost.returncode == 1
     assert "standard output: No space left on device" in lost.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "doctor", "selftest"])
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_every_command_has_a_help_of_its_own(command, flag):
+    said = ask("sbx", command, flag)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout.startswith(f"usage: sbx {command} ")
