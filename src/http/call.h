@@ -65,8 +65,8 @@ enum { HTTP_STREAM_HIGH = 64 * 1024 };
 /*
  * The client vanished before the answer was complete (a half-closed connection counts). The call
  * is invalid when fn returns. Set it before the handler returns. A call without it stays valid
- * until it is answered, whatever became of the client. Never called from inside an http_*()
- * function.
+ * until it is answered, whatever became of the client, who gets the answer if it still reads. Never
+ * called from inside an http_*() function.
  */
 typedef void http_gone_fn(void *user);
 void http_on_gone(struct http_call *c, http_gone_fn *fn, void *user);

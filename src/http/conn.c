@@ -267,11 +267,22 @@ static void input(struct conn *c, size_t n)
         rest(c);
 }
 
+/*
+ * Nothing more comes: the client left, or has only closed its side and still reads. What would be
+ * ended because it left, and what has not come whole, ends; whatever goes on anyway is answered.
+ */
+static bool ends_with_input(const struct conn *c)
+{
+    const struct http_call *call = c->call;
+
+    return call && !call->answered && (call->gone || c->state != CONN_ANSWER);
+}
+
 void conn_on_eof(struct conn *c)
 {
     if (c->state == CONN_DEAD)
         return;
-    if (c->state == CONN_LINGER || (c->call && !c->call->answered) || conn_at_rest(c)) {
+    if (c->state == CONN_LINGER || ends_with_input(c) || conn_at_rest(c)) {
         conn_close(c);
         return;
     }

@@ -422,6 +422,20 @@ def test_a_run_ends_when_its_client_leaves(daemon, how):
     sock.close()
 
 
+@pytest.mark.parametrize("path, body, answer", [
+    ("/run", b'{"cmd":"sleep 0.3; echo answered"}', b'"stdout":"answered\\n"'),
+    ("/write_file", b'{"path":"/tmp/half","content":"x"}', b'"success":true'),
+    ("/list_dir", b'{"path":"/workspace"}', b'"entries":'),
+])
+def test_what_goes_on_anyway_is_answered_to_a_client_that_has_closed_its_side(daemon, path, body, answer):
+    with daemon.socket(DEADLINE) as sock:
+        sock.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n"
+                     % (path.encode(), daemon.secret.encode(), len(body)) + body)
+        sock.shutdown(socket.SHUT_WR)
+        data = receive_until(sock, lambda d: answer in d.replace(b": ", b":"))
+    assert statuses(data) == [200]
+
+
 def connections_held(daemon):
     """Descriptors of the daemon that are sockets at its port. Others come and go with prepared sandboxes."""
     ours = set()

@@ -756,21 +756,36 @@ static void reset_is_noticed_behind_unread_input(void **state)
 static void a_call_nobody_watches_stays_valid(void **state)
 {
     struct app *a = open_plain();
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct client *k = client_open(a);
+
+        put(k, "GET /blind HTTP/1.1\r\nHost: x\r\n\r\n");
+        await(a, a->held_n == i + 1);
+        drop_rst(k);
+    }
+    await(a, http_server_counters(a->srv)->gone == 2);
+    assert_string_equal(http_request(a->held[0])->path, "/blind");
+    http_reply_text(a->held[0], 200, "to nobody");
+    app_close(a); /* one orphan was answered, the other is not: neither may leak */
+}
+
+static void what_goes_on_anyway_is_answered_to_who_only_closed_its_side(void **state)
+{
+    struct app *a = open_plain();
     struct client *k = client_open(a);
 
     (void)state;
     put(k, "GET /blind HTTP/1.1\r\nHost: x\r\n\r\n");
     await(a, a->held_n == 1);
-    client_drop(k);
-    await(a, http_server_counters(a->srv)->open == 0);
-    assert_string_equal(http_request(a->held[0])->path, "/blind");
-    http_reply_text(a->held[0], 200, "to nobody");
-    k = client_open(a);
-    put(k, "GET /blind HTTP/1.1\r\nHost: x\r\n\r\n");
-    await(a, a->held_n == 2);
-    client_drop(k);
-    await(a, http_server_counters(a->srv)->open == 0);
-    app_close(a); /* one orphan was answered, the other is not: neither may leak */
+    (void)shutdown(k->fd, SHUT_WR);
+    for (int i = 0; i < 3; i++)
+        (void)event_base_loop(a->base, EVLOOP_NONBLOCK); /* its end is heard */
+    http_reply_text(a->held[0], 200, "all the same");
+    await(a, k->closed);
+    assert_non_null(strstr(k->text, "all the same\n"));
+    app_close(a);
 }
 
 static void uploads_stream_and_pause(void **state)
@@ -1115,6 +1130,7 @@ int main(void)
         cmocka_unit_test(half_close_is_noticed_behind_unread_input),
         cmocka_unit_test(reset_is_noticed_behind_unread_input),
         cmocka_unit_test(a_call_nobody_watches_stays_valid),
+        cmocka_unit_test(what_goes_on_anyway_is_answered_to_who_only_closed_its_side),
         cmocka_unit_test(uploads_stream_and_pause),
         cmocka_unit_test(a_pause_at_the_last_byte_delays_the_end),
         cmocka_unit_test(a_paused_upload_notices_the_end_of_its_client),
