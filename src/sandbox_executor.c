@@ -309,8 +309,6 @@ static int start(struct daemon *d, struct err *e)
     struct config *c = &d->app.config;
     unsigned walls = 0;
 
-    if (c->command_n > 0 && customer_prepare(c->command, &d->customer, e) < 0)
-        return -1;
     boot_raise_files();
     boot_host(c);
     if (boot_identity(c, &d->who, e) < 0 || boot_state_dir(c, &d->who, e) < 0 ||
@@ -536,6 +534,20 @@ static int run_mode(struct daemon *d)
     return serve(d);
 }
 
+/* The operator's command inherits the whole environment, what we hide from everybody else too: so
+ * it is forked first. */
+static int hide_secrets(struct daemon *d, int argc, char **argv, char **envp, struct err *e)
+{
+    const struct config *c = &d->app.config;
+    int r = 0;
+
+    config_hide_arguments(argc, argv);
+    if (c->mode == CONFIG_RUN && c->command_n > 0)
+        r = customer_prepare(c->command, &d->customer, e);
+    config_hide_variables(envp);
+    return r;
+}
+
 int main(int argc, char **argv, char **envp)
 {
     struct daemon *d = calloc(1, sizeof *d);
@@ -544,12 +556,12 @@ int main(int argc, char **argv, char **envp)
 
     if (!d)
         return EXIT_FAILURE;
-    if (config_load(&d->app.config, argc, argv, envp, &e) < 0) {
+    if (config_load(&d->app.config, argc, argv, envp, &e) < 0 ||
+        hide_secrets(d, argc, argv, envp, &e) < 0) {
         (void)fprintf(stderr, "sandbox-executor: %s\n", e.text);
         free(d);
         return EXIT_FAILURE;
     }
-    config_hide_secrets(argc, argv, envp);
     log_open(&d->app);
     status = run_mode(d);
     if (d->app.config.mode != CONFIG_RUN) /* whoever serves is not there for what it prints */

@@ -443,10 +443,14 @@ static void hide_variable(char *variable)
     }
 }
 
-void config_hide_secrets(int argc, char **argv, char **envp)
+void config_hide_variables(char **envp)
 {
     for (; *envp; envp++)
         hide_variable(*envp);
+}
+
+void config_hide_arguments(int argc, char **argv)
+{
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         size_t n = strcspn(argv[i], "="), option;
 

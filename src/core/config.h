@@ -104,8 +104,10 @@ extern const struct config_mode_flag config_mode_flags[CONFIG_MODE_FLAGS];
 must_check int config_load(struct config *c, int argc, char *const *argv, char *const *envp,
                            struct err *e);
 
-/* Overwrites secrets in the arguments and the environment, which /proc shows. After loading. */
-void config_hide_secrets(int argc, char **argv, char **envp);
+/* Overwrite secrets in the arguments, which /proc shows to everybody, and in the environment, which
+ * whatever we start would inherit. After loading. */
+void config_hide_arguments(int argc, char **argv);
+void config_hide_variables(char **envp);
 
 /* The steps of config_load(), in its order. */
 void config_defaults(struct config *c);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The operator's own command after "--"."""
+import pathlib
 import signal
 import time
 
@@ -32,6 +33,29 @@ def test_it_runs_once_everything_listens_with_our_streams_and_environment(make_d
     assert daemon.health().status == 200
     import os
     assert daemon.out.wait(lambda line: line == str(os.geteuid())), "as whoever started the daemon"
+    daemon.signal(signal.SIGTERM)
+    end(daemon, 0)
+
+
+def test_it_alone_inherits_the_secrets(make_daemon):
+    token = "token-" + harness.marker()
+    daemon = start(make_daemon, "sh", "-c", "echo has $SANDBOX_SECRET $INTERNAL_API_TOKEN; exec sleep 600",
+                   INTERNAL_API_TOKEN=token)
+    assert daemon.out.wait(lambda line: line == f"has {daemon.secret} {token}")
+    for name in ("environ", "cmdline"):
+        shown = pathlib.Path(f"/proc/{daemon.pid}/{name}").read_bytes()
+        assert daemon.secret.encode() not in shown and token.encode() not in shown
+    inside = daemon.request("POST", "/execute", json={"language": "shell", "code": "env"}).json()["stdout"]
+    assert daemon.secret not in inside and token not in inside
+    daemon.signal(signal.SIGTERM)
+    end(daemon, 0)
+
+
+def test_a_secret_among_the_arguments_is_shown_by_no_process_of_ours(make_daemon):
+    word = "secret-" + harness.marker()
+    daemon = make_daemon(args=(f"--internal-token={word}", "--", "sh", "-c", "echo up; exec sleep 600"))
+    assert daemon.out.wait(lambda line: line == "up")
+    assert not harness.traces_of(word), "nor by the keeper of the command"
     daemon.signal(signal.SIGTERM)
     end(daemon, 0)
 
