@@ -57,6 +57,12 @@ def test_standard_input_is_empty_unless_given(box):
     assert box.sh("wc -c", stdin=large).strip() == "400000"
 
 
+def test_a_request_has_at_most_4096_variables(box):
+    def status(n):
+        return box.post("run", {"cmd": "true", "env": {f"V{i}": "" for i in range(n)}}).status
+    assert (status(4096), status(4097)) == (200, 400)
+
+
 def test_environment_is_small_and_the_request_adds_to_it(box):
     env = dict(line.split("=", 1) for line in box.sh("env", env={"A": "1", "HOME": "/tmp"}).splitlines())
     assert env["A"] == "1" and env["HOME"] == "/tmp"
