@@ -2,6 +2,7 @@
 /* Types of C and C++ from the tree: specifiers and declarators become a struct native. */
 #pragma once
 
+#include "inspect/branch.h"
 #include "inspect/walk.h"
 
 enum { CTYPE_NAMES_MAX = 512 }; /* types that a source gives a name */
@@ -18,6 +19,7 @@ struct ctypes {
     struct walk *w;
     struct ctype_name v[CTYPE_NAMES_MAX];
     size_t n;
+    struct macros macros;
     bool complex_is_type; /* there is a header that makes this word one */
 };
 

@@ -264,7 +264,18 @@ static void collect_one(struct ctypes *c, TSNode n, struct place at)
     } else if (node_is_in(n, through)) {
         at.depth++;
         collect_in(c, n, at);
+    } else {
+        macros_learn(&c->macros, c->w, n);
     }
+}
+
+/* Is this child of a branch, or its other branch, never compiled? */
+static bool is_left_out(enum truth branch, const struct kids *k)
+{
+    const char *field = branch == TRUTH_OPEN ? NULL : kids_field(k);
+
+    return branch != TRUTH_OPEN &&
+           (field && strcmp(field, "alternative") == 0) == (branch == TRUTH_YES);
 }
 
 static void collect_in(struct ctypes *c, TSNode list, struct place at)
@@ -273,13 +284,18 @@ static void collect_in(struct ctypes *c, TSNode list, struct place at)
     struct remark r = {0};
     TSNode child;
 
+    enum truth branch;
+
     if (at.depth > INSPECT_SCOPE_MAX)
         return;
+    branch = branch_truth(&c->macros, c->w, list);
+    c->macros.open += branch == TRUTH_OPEN;
     for (kids_of(c->w, list, &k); kids_next(&k, &child);) {
         at.above = remark_next(c->w, &r, child);
-        if (ts_node_is_named(child))
+        if (ts_node_is_named(child) && !is_left_out(branch, &k))
             collect_one(c, child, at);
     }
+    c->macros.open -= branch == TRUTH_OPEN;
 }
 
 void collect_c(struct walk *w, TSNode root)

@@ -113,6 +113,9 @@ VALUES = [
      [[1, 2]], [0.5]),
     (CPP, "#include <map>\n#include <string>\nstd::map<std::string, int> f(std::map<std::string, int> m) { m[\"z\"] = 1; return m; }",
      [{"a": 1}], {"a": 1, "z": 1}),
+    (C, "#ifdef __GNUC__\nconst char *f(void) { return \"gnu\"; }\n#else\nint f(void) { return 0; }\n#endif", [], "gnu"),
+    (C, "#if 1\ndouble f(double a) { return a / 2; }\n#else\nint f(int a) { return -a; }\n#endif", [7], 3.5),
+    (CPP, "#if 1\ndouble f(double a) { return a / 2; }\n#else\nint f(int a) { return -a; }\n#endif", [7], 3.5),
     (C, "#if __GNUC__ < 2\nint f(int a) { return -a; }\n#else\nstatic inline const double f(const double a) { return a / 2; }\n#endif",
      [7], 3.5),
     (C, "#if __GNUC__ < 2\nint f(int n) { return n; }\n#else\nconst char *f(const char *s, int a[], unsigned long n) { return s + a[n]; }\n"

@@ -211,6 +211,22 @@ def test_types_are_followed_to_what_they_mean():
     assert [p["native"]["class"] for p in found["parameters"]] == ["string", "array", "integer"]
 
 
+@pytest.mark.parametrize("language, lines, lives", [
+    ("c", "#if 1;A;#else;B;#endif", "A"), ("c", "#if 0;A;#elif 1;B;#else;A;#endif", "B"),
+    ("c", "#ifdef __GNUC__;A;#else;B;#endif", "A"), ("c", "# ifndef _WIN32;A;#else;B;#endif", "A"),
+    ("cpp", "#ifdef __cplusplus;A;#else;B;#endif", "A"), ("c", "#ifdef __cplusplus;A;#else;B;#endif", "B"),
+    ("c", "#define X;#ifdef X;A;#else;B;#endif", "A"), ("c", "#define X;# undef X;#ifdef X;B;#else;A;#endif", "A"),
+    ("c", "#define X 0;#if X;B;#else;A;#endif", "A"), ("c", "#define X 2u;#if (X) && !defined(_WIN32);A;#else;B;#endif", "A"),
+    ("c", "#if 0 || HEADER;A;#else;B;#endif", "AB"), ("c", "#if HEADER;#define X;#endif;#ifdef X;A;#else;B;#endif", "AB"),
+    ("c", "#if __GNUC__ > 2;A;#else;B;#endif", "AB"),
+])
+def test_branches_that_are_never_compiled_are_left_out(language, lines, lives):
+    source = "\n".join({"A": "double f(int a) { return a; }", "B": "int f(int b) { return b; }"}.get(one, one) for one in lines.split(";"))
+    found = inspect(language, source)["functions"]
+    assert [f["parameters"][0]["name"] for f in found] == list(lives.lower())
+    assert [f["contested"] for f in found] == [False] * (len(found) - 1) + [lives == "AB"]
+
+
 def test_endless_typedef_ends():
     assert "is" in only("c", "typedef a b; typedef b a; int f(a x) { return 0; }")["refused"]
 
