@@ -12,10 +12,21 @@
 #include "core/limits.h"
 #include "core/plan.h"
 
+enum { EXEC_VAR_MAX = 128 * 1024 - 1 }; /* bytes of name, '=' and value: the kernel's limit */
+
 /* One environment variable. Lengths are explicit, so a NUL inside can be seen and refused. */
 struct exec_var {
     struct bytes name, value;
 };
+
+/* A kernel takes every name without '='; with control characters lists of them mislead. */
+static inline bool exec_var_is_name(struct bytes name)
+{
+    for (size_t i = 0; i < name.n; i++)
+        if (name.p[i] == '=' || (unsigned char)name.p[i] < ' ' || name.p[i] == 0x7f)
+            return false;
+    return name.n > 0;
+}
 
 struct exec_spec {
     const char *execution_id;  /* well formed: [A-Za-z0-9._-]{1,128}, no leading dot */

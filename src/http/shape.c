@@ -141,11 +141,15 @@ static bool take_member(struct shaping *s, const struct shape_field *f, struct j
         shape_complain(s, f->name, ret->name.p, "string_type", "Input should be a valid string");
         return false;
     }
-    if (ret->name.n == 0 || memchr(ret->name.p, '=', ret->name.n) ||
-        strlen(ret->name.p) != ret->name.n || strlen(ret->value.p) != ret->value.n) {
+    if (!exec_var_is_name(ret->name) || strlen(ret->value.p) != ret->value.n) {
         shape_complain(s, f->name, ret->name.p, "value_error",
-                       "Names should not be empty or contain '='; neither names nor values may "
-                       "contain NUL");
+                       "Names should not be empty or contain '=' or control characters, values "
+                       "no NUL");
+        return false;
+    }
+    if (ret->name.n + 1 + ret->value.n > EXEC_VAR_MAX) {
+        shape_complain(s, f->name, ret->name.p, "value_error",
+                       "Name and value should have at most %d bytes", EXEC_VAR_MAX - 1);
         return false;
     }
     return true;

@@ -57,20 +57,6 @@ static int copy(struct buf *to, struct bytes from, struct err *e)
 
 /* ---- environment ---- */
 
-static bool is_name_char(char c, bool first)
-{
-    return c == '_' || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-           (!first && c >= '0' && c <= '9');
-}
-
-static bool is_name(struct bytes name)
-{
-    for (size_t i = 0; i < name.n; i++)
-        if (!is_name_char(name.p[i], i == 0))
-            return false;
-    return name.n > 0;
-}
-
 /* Where a variable of that name is, or the end. */
 static size_t env_find(const struct lang_job *j, struct bytes name)
 {
@@ -157,7 +143,7 @@ static int env_put_request(struct lang_job *j, const struct exec_spec *s, struct
     for (size_t i = 0; i < s->vars_n; i++) {
         struct bytes name = s->vars[i].name, value = s->vars[i].value;
 
-        if (!is_name(name))
+        if (!exec_var_is_name(name))
             return err_set(e, ERR_CALLER, "'%.*s' is not a name for an environment variable",
                            name.n < 64 ? (int)name.n : 64, name.n > 0 ? name.p : "");
         if (value.n > 0 && memchr(value.p, '\0', value.n))

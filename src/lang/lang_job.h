@@ -12,10 +12,10 @@
 #include "core/plan.h"
 
 enum {
-    LANG_STRING_MAX = 128 * 1024 - 1, /* one argument or variable: the kernel's limit */
-    LANG_VARS_MAX = 1000,             /* environment variables of one request */
-    LANG_ENV_MAX = 1024 * 1024,       /* bytes of the environment; the kernel takes about two MiB
-                                         of arguments and environment together */
+    LANG_STRING_MAX = EXEC_VAR_MAX, /* one argument or variable */
+    LANG_VARS_MAX = 1000,           /* environment variables of one request */
+    LANG_ENV_MAX = 1024 * 1024,     /* bytes of the environment; the kernel takes about two MiB
+                                       of arguments and environment together */
     LANG_ARGS_MAX = 24,
     LANG_FILES_MAX = 2,
     LANG_FIXED_VARS = 8, /* room for the variables that are always or often there */

@@ -140,6 +140,27 @@ def test_variables_reach_handlers(daemon, language, code):
     assert daemon.returned(code, language, env_vars={"K": "v é"}) == "v é"
 
 
+UNUSUAL = {"a.b": "1", "É": "2", "1a": "3", "a b": "4", "x-y%%": "5", "$(id)": "6", "a'\"`;": "7", "漢": "8", "[0]": "9"}
+
+
+@pytest.mark.parametrize("language, code", [
+    ("python", "import os\ndef handler(event): return dict(os.environ)"),
+    ("javascript", "exports.handler = () => ({...process.env})"),
+])
+@pytest.mark.parametrize("more", [{}, {"LD_BIND_NOT": "1"}], ids=["warm", "cold"])
+def test_names_of_variables_are_anything(daemon, language, code, more):
+    given = {**UNUSUAL, **more}
+    assert given.items() <= daemon.returned(code, language, env_vars=given).items()
+    got = daemon.request("POST", "/v1/functions/call", json={
+        "language": language, "code": code, "functionName": "handler", "args": [{}], "options": {"env": given}}).json()
+    assert given.items() <= got["result"].items()
+
+
+def test_names_that_are_none_for_a_shell_pass_through_it(daemon):
+    assert UNUSUAL.items() <= environment(daemon, env_vars=UNUSUAL).items()
+    assert daemon.printed("printenv a.b; echo $1-$HOME", env_vars=UNUSUAL) == "1\n-/workspace\n"
+
+
 def test_hostile_variables_stay_inside(daemon):
     """Whatever a loader, shell or interpreter does with them, the service itself is untouched."""
     hostile = {"LD_PRELOAD": "/workspace/x.so", "PYTHONPATH": "/nowhere", "NODE_OPTIONS": "--no-warnings",

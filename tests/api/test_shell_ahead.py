@@ -33,6 +33,8 @@ PROGRAMS = {
     "options-of-the-environment": ("echo $x; echo on", {"env_vars": {"SHELLOPTS": "xtrace", "PS4": "> "}}),
     "start-file": ("echo $x", {"env_vars": {"BASH_ENV": "/dev/null", "x": "1"}}),
     "functions-of-the-environment": ("f", {"env_vars": {"BASH_FUNC_f": "() { echo no; }"}}),
+    "exported-functions": ("f; declare -F", {"env_vars": {"BASH_FUNC_f%%": "() { echo yes; }"}}),
+    "names-that-are-none": ("env | grep -v LD_BIND_NOT | sort", {"env_vars": {"a.b": "1", "É": "2", "1": "3", "a b": "4"}}),
     "path": ("type ls cat; hash; PATH=/nowhere; ls", {}),
     "background": ("(exit 3) & wait $!; echo $?; jobs; sleep 0 & wait; echo $?", {}),
     "pipes": ("printf '%s\\n' c a b | sort | head -1; echo ${PIPESTATUS[@]}; set -o pipefail; false | true; echo $?", {}),
