@@ -380,7 +380,7 @@ static void stop(struct daemon *d)
     customer_free(d->customer);
     if (a->base)
         event_base_free(a->base);
-    os_wipe(d->made_secret, sizeof d->made_secret);
+    explicit_bzero(d->made_secret, sizeof d->made_secret);
 }
 
 /* ---- modes ---- */

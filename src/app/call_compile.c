@@ -64,7 +64,7 @@ static int make_key(struct call_build *b, struct err *e)
     add_part(h, &generation, sizeof generation);
     add_part(h, compiler, strlen(compiler));
     add_part(h, &b->wasm, sizeof b->wasm);
-    changed = os_mtime(&st);
+    changed = st.st_mtim;
     add_part(h, &changed, sizeof changed);
     add_part(h, &st.st_size, sizeof st.st_size);
     add_part(h, r->std, strlen(r->std));

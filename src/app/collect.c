@@ -122,7 +122,7 @@ static bool is_ours(const struct collect *k, const char *path)
 
 static struct file_stamp stamp_of(const struct stat *st)
 {
-    const struct timespec written = os_mtime(st), changed = os_ctime(st);
+    const struct timespec written = st->st_mtim, changed = st->st_ctim;
     struct timespec now = {0};
     int64_t age_ms;
 

@@ -96,7 +96,7 @@ static void load(struct compile_cache *c)
             continue;
         }
         make_room(c, (uint64_t)st.st_size);
-        add(c, at->d_name, (uint64_t)st.st_size, os_mtime(&st));
+        add(c, at->d_name, (uint64_t)st.st_size, st.st_mtim);
     }
     (void)closedir(d);
 }

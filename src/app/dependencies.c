@@ -31,7 +31,7 @@ static void dependency_free(struct dependency_sync *s)
     free(s->hosts);
     free(s->dists);
     buf_done(&s->error);
-    os_wipe(&s->index, sizeof s->index);
+    explicit_bzero(&s->index, sizeof s->index);
     free(s);
 }
 

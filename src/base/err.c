@@ -5,27 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "base/cleanup.h"
-
-/* clang-format off */
-static const char *const kind_names[] = {
-    [ERR_NONE]   = "none",
-    [ERR_CALLER] = "caller",
-    [ERR_DENIED] = "denied",
-    [ERR_ABSENT] = "absent",
-    [ERR_BUSY]   = "busy",
-    [ERR_HOST]   = "host",
-    [ERR_BUG]    = "bug",
-};
-/* clang-format on */
-_Static_assert(ARRAY_LEN(kind_names) == ERR_KIND_COUNT, "every kind has a name");
-
-const char *err_kind_name(enum err_kind kind)
-{
-    return kind_names[kind];
-}
 
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
 {
@@ -69,24 +48,4 @@ int err_wrap(struct err *e, const char *fmt, ...)
     used = strlen(e->text);
     (void)snprintf(e->text + used, sizeof e->text - used, ": %s", inner);
     return -1;
-}
-
-void err_send(int fd, const struct err *e)
-{
-    (void)!write(fd, e, sizeof *e); /* nobody to tell if this fails */
-}
-
-int err_recv(int fd, struct err *e)
-{
-    ssize_t n;
-
-    do
-        n = read(fd, e, sizeof *e);
-    while (n < 0 && errno == EINTR);
-    if (n == 0)
-        return 0;
-    if (n != sizeof *e || e->kind <= ERR_NONE || e->kind >= ERR_KIND_COUNT)
-        (void)err_set(e, ERR_BUG, "garbled report (%zd bytes)", n);
-    e->text[sizeof e->text - 1] = '\0';
-    return 1;
 }

@@ -49,7 +49,6 @@ must_check int fd_recv_exact(int sock, void *msg, size_t n, int *fds, size_t fds
 must_check int fd_socketpair(int type, int ret[2]);
 must_check int fd_pipe(int ret[2]);
 must_check int fd_dup(int fd);              /* close-on-exec, 3 or higher */
-must_check int fd_inherit(int fd);          /* clears close-on-exec: for a child about to exec */
 must_check int fd_move(int fd, int number); /* a copy there, close-on-exec; not fd itself */
 must_check int fd_nonblock(int fd, bool on);
 must_check int fd_nonblock_new(int fd);  /* of ours alone, and without any other flag yet */

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What systems do each in their own way, for everything that is no jail.
- *
- * os_linux.c is Linux's; os_posix.c has nothing but POSIX (and what macOS has beside it), often
- * with more system calls for the same. A build without the jails of Linux has the second, on Linux
- * as well: see docs/jails.md. Files whose names end in _linux.c or _posix.c are such pairs, and
- * only they may name what one system alone has: tools/check-portable.
- */
+/* Small functions over system calls of Linux, for everything that is no jail. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,14 +11,10 @@
 
 #include "base/cleanup.h"
 
-#ifndef MSG_NOSIGNAL
-#define MSG_NOSIGNAL 0 /* SIGPIPE is ignored in everything that sends */
-#endif
-
-/* Close-on-exec and non-blocking from birth, as far as there is such a thing. -1: errno. */
+/* Close-on-exec and non-blocking from birth. -1: errno. */
 must_check int os_accept(int listener);
 must_check int os_socket(int family, int type, int protocol);
-/* A file without a name, in memory where there is such a thing. -1: errno. */
+/* A file without a name, in memory. -1: errno. */
 must_check int os_memory_file(const char *name);
 /* A descriptor that another thread makes readable. -1: errno; both may be the same. */
 must_check int os_wake_open(int *ret_read, int *ret_write);
@@ -34,8 +23,6 @@ void os_wake_take(int read_fd);
 
 /* More room in a pipe, if there can be more. */
 void os_pipe_grow(int fd, int size);
-/* As sendfile(2) of Linux; -1 with ENOSYS: read and send instead. */
-must_check ssize_t os_sendfile(int to, int from, off_t *at, size_t n);
 /* Something to pass bytes through on their way from socket to socket. -errno */
 must_check int os_tube(int ret[2]);
 /* From a socket into a tube, or out of one into a socket: bytes moved, 0 at the end, -1: errno.
@@ -46,9 +33,6 @@ must_check ssize_t os_discard(int fd, int null, size_t most);
 
 /* A peer that no longer confirms what it was sent is given up after that time. */
 void os_patience(int socket, int ms);
-/* When the content last changed. */
-struct timespec os_mtime(const struct stat *st);
-struct timespec os_ctime(const struct stat *st); /* or anything about it */
 /* What a file that is changed now gets for a time. */
 struct timespec os_file_clock(void);
 /* What was written to a file may go to its disk, without waiting for it. */
@@ -65,12 +49,10 @@ size_t os_processors(void);
 void *os_memory(size_t n);
 /* So much of what malloc gave out and got back stays with us, for who asks next. */
 void os_heap_keep(size_t n);
-/* Cannot be optimised away. */
-void os_wipe(void *p, size_t n);
 /* The file we were started from. -1: errno. */
 must_check ssize_t os_program(char *out, size_t n);
 
-/* The path of a directory. For processes of one thread: it may change their own. -errno */
+/* The path of a directory. -errno */
 must_check int os_where(int dir, char *out, size_t n);
 
 /* For good: another user and group, and no others. -1: errno. */

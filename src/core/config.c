@@ -429,7 +429,7 @@ int config_load(struct config *c, int argc, char *const *argv, char *const *envp
 
 static void hide(char *value)
 {
-    os_wipe(value, strlen(value));
+    explicit_bzero(value, strlen(value));
 }
 
 static void hide_variable(char *variable)

@@ -122,7 +122,6 @@ const char *config_env(char *const *envp, const char *name);
 
 /* ---- config_doc.c ---- */
 
-const char *config_origin_name(enum config_origin o);
 void config_help(FILE *out);
 void config_print(const struct config *c, FILE *out); /* values with origins; secrets as *** */
 void config_print_docs(FILE *out);                    /* Markdown */

@@ -19,11 +19,6 @@ static const char *const type_names[] = {
     [CONFIG_BOOL] = "boolean",
 };
 
-const char *config_origin_name(enum config_origin o)
-{
-    return origin_names[o];
-}
-
 enum { FLAG_NAME_MAX = 64 };
 
 /* max_concurrent becomes --max-concurrent. */

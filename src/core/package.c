@@ -382,5 +382,5 @@ void package_scrub(const struct package_index *index, const char *text, size_t n
             (void)buf_putc(out, text[i]);
         i += hidden ? hidden : 1;
     }
-    os_wipe(&s, sizeof s);
+    explicit_bzero(&s, sizeof s);
 }

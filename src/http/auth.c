@@ -44,11 +44,6 @@ bool auth_mode_parse(const char *name, enum auth_mode *ret)
     return false;
 }
 
-const char *auth_mode_name(enum auth_mode m)
-{
-    return mode_names[m];
-}
-
 enum auth_mode auth_mode(const struct auth *a)
 {
     return a->mode;
@@ -192,7 +187,7 @@ void auth_free(struct auth *a)
     if (!a)
         return;
     if (a->secret)
-        os_wipe(a->secret, a->secret_n);
+        explicit_bzero(a->secret, a->secret_n);
     free(a->secret);
     free(a->path);
     free(a);

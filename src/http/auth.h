@@ -14,7 +14,6 @@
 enum auth_mode { AUTH_STATIC, AUTH_POOL, AUTH_NONE, AUTH_MODE_COUNT };
 
 bool auth_mode_parse(const char *name, enum auth_mode *ret); /* any case */
-const char *auth_mode_name(enum auth_mode m);
 
 struct auth_conf {
     enum auth_mode mode;

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -78,7 +79,7 @@ static int write_file(struct conn *c, size_t *room)
     struct conn_file *f = &c->file;
     off_t at = (off_t)f->at;
     size_t want = f->left < *room ? (size_t)f->left : *room;
-    ssize_t n = os_sendfile(c->fd, f->fd, &at, want);
+    ssize_t n = sendfile(c->fd, f->fd, &at, want);
 
     if (n < 0 && (errno == EINVAL || errno == ENOSYS))
         n = copy_file(c, want);

@@ -297,11 +297,6 @@ static const struct kind {
 /* clang-format on */
 _Static_assert(ARRAY_LEN(kinds) == ERR_KIND_COUNT, "every kind has a status");
 
-int reply_status_of(const struct err *e)
-{
-    return kinds[e->kind].status;
-}
-
 static void put_detail(struct buf *b, const char *text)
 {
     struct jw w = JW(b);

@@ -25,6 +25,3 @@ void reply_problem(struct http_call *c, const struct reply_problem *p);
 
 /* A standard answer for a status, in the words of the route's family. */
 void reply_status(struct http_call *c, int status);
-
-/* The status that http_reply_error() sends for an error. */
-int reply_status_of(const struct err *e);

@@ -73,25 +73,9 @@ bool sse_send_item(struct sse *s, size_t index, const char *json, size_t n)
     return sse_send(s, "item", id, json, n);
 }
 
-bool sse_offer(struct sse *s, const char *event, const char *id, const char *json, size_t n)
-{
-    if (s->full) {
-        s->dropped++;
-        return false;
-    }
-    (void)sse_send(s, event, id, json, n);
-    return true;
-}
-
 void sse_drained(struct sse *s)
 {
     s->full = false;
-}
-
-void sse_ping(struct sse *s)
-{
-    if (!s->full)
-        (void)http_stream_write(s->call, ":\n\n", 3);
 }
 
 void sse_end(struct sse *s)

@@ -3,10 +3,9 @@
  * Server-sent events over a call: `event: NAME\ndata: JSON\n\n`.
  *
  * The head goes out at once, so a client knows that it is connected before the
- * first event. There are no heartbeats unless somebody calls sse_ping(): some
- * clients measure silence. A slow reader is the producer's choice: pause
- * (sse_send() says when, http_on_drain() says when to go on) or lose events
- * (sse_offer() drops and counts them).
+ * first event. There are no heartbeats: some clients measure silence. With a
+ * slow reader the producer pauses: sse_send() says when, http_on_drain() says
+ * when to go on.
  */
 #pragma once
 
@@ -33,12 +32,8 @@ void sse_begin(struct sse *s, struct http_call *c);
 bool sse_send(struct sse *s, const char *event, const char *id, const char *json, size_t n);
 /* The same for one item of a generator; its number is the id. */
 bool sse_send_item(struct sse *s, size_t index, const char *json, size_t n);
-/* The same for producers that cannot wait: false, and counted, when the event was dropped. */
-bool sse_offer(struct sse *s, const char *event, const char *id, const char *json, size_t n);
 /* From the call's drain callback: the queue has room again. */
 void sse_drained(struct sse *s);
-/* A comment, to keep proxies from thinking that nobody is there. */
-void sse_ping(struct sse *s);
 void sse_end(struct sse *s);
 
 /* Where a client that saw event `last` (Last-Event-ID, NULL: it sent none) goes on: the number

@@ -46,11 +46,6 @@ static int find(const char *name)
     return -1;
 }
 
-bool inspect_knows(const char *language)
-{
-    return find(language) >= 0;
-}
-
 static int fail(struct inspect_error *e, const char *type, const char *message)
 {
     *e = (struct inspect_error){.type = type, .message = message};

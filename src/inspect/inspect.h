@@ -47,9 +47,6 @@ struct inspect_memory {
     void (*return_to)(struct inspect_mark m);
 };
 
-/* Is there such a language, under this name or an alias? */
-bool inspect_knows(const char *language);
-
 /*
  * Appends the answer to `out` (whose maximum bounds it). Fails with *ret_error set, and then `out`
  * holds nothing of use. With `memory`, a tree is not taken apart but given back whole, and the

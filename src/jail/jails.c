@@ -6,26 +6,6 @@
 
 #include "base/log.h"
 
-/* A jail that was left out of this build (-Djails) is known, and says so. */
-static int absent_open(const struct jail_conf *c, struct jail **ret, struct err *e)
-{
-    (void)c, (void)ret;
-    return err_set(e, ERR_HOST, "this build does not have it (-Djails)");
-}
-
-#if !SBX_JAIL_NATIVE
-#define jail_native_open absent_open
-#endif
-#if !SBX_JAIL_BWRAP
-#define jail_bwrap_open absent_open
-#endif
-#if !SBX_JAIL_SUBPROCESS
-#define jail_subprocess_open absent_open
-#endif
-#if !SBX_JAIL_SEATBELT
-#define jail_seatbelt_open absent_open
-#endif
-
 /* Every adapter there is. */
 static const struct adapter {
     const char *name;
@@ -35,7 +15,6 @@ static const struct adapter {
     {"native",     jail_native_open,     false},
     {"bwrap",      jail_bwrap_open,      false},
     {"subprocess", jail_subprocess_open, true },
-    {"seatbelt",   jail_seatbelt_open,   true },
 };
 _Static_assert(ARRAY_LEN(adapters) <= JAILS_MAX, "room for all");
 
@@ -116,6 +95,11 @@ static int unknown(const char *name, size_t n, struct err *e)
 {
     char known[128] = "";
 
+    if (n == strlen("seatbelt") && memcmp(name, "seatbelt", n) == 0)
+        return err_set(
+            e, ERR_CALLER,
+            "ISOLATION: the jail 'seatbelt' (macOS) is no longer part of Sandbox Executor, "
+            "which runs on Linux only; use native, bwrap or subprocess");
     for (size_t i = 0; i < ARRAY_LEN(adapters); i++)
         (void)snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
                        adapters[i].name);
@@ -141,11 +125,7 @@ static void list_all(const struct config *c, struct jail_option all[JAILS_MAX])
 {
     for (size_t i = 0; i < ARRAY_LEN(adapters); i++) {
         all[i] = (struct jail_option){.name = adapters[i].name};
-        if (adapters[i].open == absent_open)
-            (void)absent_open(NULL, NULL, &all[i].why);
-        else
-            (void)err_set(&all[i].why, ERR_CALLER, "not named in ISOLATION ('%.100s')",
-                          c->isolation);
+        (void)err_set(&all[i].why, ERR_CALLER, "not named in ISOLATION ('%.100s')", c->isolation);
     }
 }
 

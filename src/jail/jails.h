@@ -45,4 +45,3 @@ typedef int jail_open_fn(const struct jail_conf *c, struct jail **ret, struct er
 jail_open_fn jail_native_open;
 jail_open_fn jail_bwrap_open;
 jail_open_fn jail_subprocess_open;
-jail_open_fn jail_seatbelt_open;

@@ -18,5 +18,3 @@
 
 /* 0 or -errno. Directories end in a slash. */
 must_check int fence_raise(char *const *paths, const struct job_file *files, size_t n);
-/* The post that nobody inside can take down, where there is one. */
-must_check int fence_lock(char *const *paths, const struct job_file *files, size_t n);

@@ -44,7 +44,7 @@ static void fail(const struct request *r, enum worker_op op)
 
 static void fill_stat(struct init_msg *m, const struct stat *st)
 {
-    const struct timespec changed = os_mtime(st);
+    const struct timespec changed = st->st_mtim;
 
     m->size = st->st_size;
     m->mode = st->st_mode;
@@ -253,15 +253,13 @@ static int send_names(const struct request *r, struct entries *all)
 static void verb_list(const struct request *r)
 {
     cleanup_close int fd = open(r->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
-    cleanup_with(entries_close) struct entries all = {.dir = NULL};
+    struct entries all = {.fd = fd};
 
     if (fd < 0) {
         fail(r, WORKER_OP_OPEN);
         return;
     }
-    errno = -entries_open(&all, fd);
-    if (errno == 0)
-        errno = send_names(r, &all);
+    errno = send_names(r, &all);
     if (errno != 0)
         fail(r, WORKER_OP_READ);
     else

@@ -26,8 +26,7 @@ enum {
 struct state {
     const struct init *conf;
     int ctl, chld;
-    struct watch watch; /* of memory */
-    unsigned purges;    /* 0: nobody is left to be killed */
+    unsigned purges; /* 0: nobody is left to be killed */
     size_t n;
     pid_t pid[WORKERS_MAX];
     uint32_t token[WORKERS_MAX];
@@ -63,7 +62,6 @@ static void forget(struct state *s, pid_t pid)
             s->pid[i] = s->pid[--s->n];
             s->token[i] = s->token[s->n];
             s->purges = 1; /* it may have left a tree */
-            tree_lost(pid);
             return;
         }
 }
@@ -96,14 +94,6 @@ static void purge(struct state *s)
         kill_all(s);
 }
 
-/* Where nobody else does it, whatever is left ends first. */
-__attribute__((noreturn)) static void leave(const struct state *s)
-{
-    if (s->conf->leash >= 0)
-        ending_wait(s->conf, s->chld, 0, NULL);
-    _exit(0);
-}
-
 static void command(struct state *s)
 {
     size_t n = 1;
@@ -112,7 +102,7 @@ static void command(struct state *s)
     ssize_t got = fd_recv(s->ctl, &m, sizeof m, &fd, &n);
 
     if (got != sizeof m)
-        leave(s); /* the daemon let go */
+        _exit(0); /* the daemon let go */
     if (m.verb == INIT_HIRE && n == 1)
         hire(s, m.token, take_fd(&fd));
     else if (m.verb == INIT_FIRE)
@@ -125,10 +115,9 @@ static void command(struct state *s)
 
 __attribute__((noreturn)) static void loop(struct state *s)
 {
-    struct pollfd p[3] = {
-        {.fd = s->ctl,         .events = POLLIN},
-        {.fd = s->chld,        .events = POLLIN},
-        {.fd = s->conf->leash, .events = POLLIN},
+    struct pollfd p[] = {
+        {.fd = s->ctl,  .events = POLLIN},
+        {.fd = s->chld, .events = POLLIN},
     };
 
     for (;;) {
@@ -139,10 +128,8 @@ __attribute__((noreturn)) static void loop(struct state *s)
                 _exit(1);
             continue; /* what p says is from the last time */
         }
-        if (p[2].revents)
-            leave(s);
         if (s->conf->memory_max &&
-            watch_exceeded(&s->watch, s->conf->shared ? getpid() : 0, s->conf->memory_max))
+            watch_exceeded(s->conf->shared ? getpid() : 0, s->conf->memory_max))
             kill_all(s);
         if (p[1].revents)
             reap(s);

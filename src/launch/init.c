@@ -32,10 +32,9 @@ enum { RELAY_BACKLOG = 64 };
 struct state {
     const struct init *conf;
     int ctl, signals;
-    int workspace;      /* directory */
-    struct watch watch; /* of memory */
-    int64_t oom;        /* times it had to kill */
-    bool ended;         /* EXITED was sent */
+    int workspace; /* directory */
+    int64_t oom;   /* times it had to kill */
+    bool ended;    /* EXITED was sent */
     struct scan_birth born;
     struct scan_dirs dirs; /* of them */
     pid_t first;           /* the program */
@@ -163,14 +162,6 @@ static void fill_usage(struct init_msg *m)
     m->io_write = (int64_t)u.ru_oublock * 512;
 }
 
-/* Where nobody else does it, whatever is left ends first. */
-__attribute__((noreturn)) static void leave(const struct state *s)
-{
-    if (s->conf->leash >= 0 && !s->ended)
-        ending_wait(s->conf, s->signals, s->first, NULL);
-    _exit(0);
-}
-
 static void ended(struct state *s, int status)
 {
     struct init_msg m = {.verb = INIT_EXITED, .status = status};
@@ -272,7 +263,7 @@ static void command(struct state *s)
     if (fds_n == 0)
         fd = -1;
     if (got < (ssize_t)sizeof *m || m->name_n != (size_t)got - sizeof *m)
-        leave(s); /* the daemon let go */
+        _exit(0); /* the daemon let go */
     in.name[m->name_n] = '\0';
     if (m->verb == INIT_STOP)
         stop(s);
@@ -286,10 +277,9 @@ static void command(struct state *s)
 
 static void loop(struct state *s)
 {
-    struct pollfd p[3] = {
-        {.fd = s->ctl,         .events = POLLIN},
-        {.fd = s->signals,     .events = POLLIN},
-        {.fd = s->conf->leash, .events = POLLIN},
+    struct pollfd p[] = {
+        {.fd = s->ctl,     .events = POLLIN},
+        {.fd = s->signals, .events = POLLIN},
     };
 
     for (;;) {
@@ -299,10 +289,10 @@ static void loop(struct state *s)
             return;
         if (r < 0)
             continue; /* what p says is from the last time */
-        if (p[2].revents || p[0].revents & POLLHUP)
-            leave(s); /* whatever else there is, nobody will hear of it */
+        if (p[0].revents & POLLHUP)
+            _exit(0); /* the daemon let go */
         if (s->conf->memory_max && !s->ended &&
-            watch_exceeded(&s->watch, s->conf->shared ? getpid() : 0, s->conf->memory_max)) {
+            watch_exceeded(s->conf->shared ? getpid() : 0, s->conf->memory_max)) {
             s->oom++;
             stop(s);
         }

@@ -39,12 +39,10 @@ struct init {
     pid_t first;                  /* one that is there already and waits behind the gate, or 0 */
     int gate;                     /* owned: the end that is written to, if so */
     bool shared;                  /* no pid namespace: not pid 1, but a reaper all the same */
-    bool own_user;                /* shared, and whoever has our user is of this sandbox */
-    int leash;               /* owned: its end is the launcher's, and ours; -1: there is none */
-    bool accounted;          /* control groups know what was used, reaped or not */
-    bool lazy;               /* files were lent: what is older than init is untouched */
-    bool relay;              /* a listener goes to the daemon before anything runs */
-    uint64_t memory_max;     /* watched by init itself; 0: a control group does */
+    bool accounted;               /* control groups know what was used, reaped or not */
+    bool lazy;                    /* files were lent: what is older than init is untouched */
+    bool relay;                   /* a listener goes to the daemon before anything runs */
+    uint64_t memory_max;          /* watched by init itself; 0: a control group does */
     const struct cpus *cpus; /* borrowed: what processes may run on, and init, if it starts them */
 };
 

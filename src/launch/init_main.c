@@ -60,7 +60,6 @@ int main(void)
         .lazy = o.msg.lazy_n > 0,
         .persistent = (o.msg.flags & LAUNCH_PERSISTENT) != 0,
         .relay = (o.msg.flags & LAUNCH_RELAY) != 0,
-        .leash = -1,
         .cpus = &o.cpus,
         .first = o.first,
         .gate = INIT_FD_GATE,

@@ -137,7 +137,6 @@ __attribute__((noreturn)) static void native_become(struct keeper *k, const stru
         .lazy = m->lazy_n > 0,
         .persistent = (m->flags & LAUNCH_PERSISTENT) != 0,
         .relay = (m->flags & LAUNCH_RELAY) != 0,
-        .leash = -1,
         .cpus = &k->cpus,
         .accounted = !(m->flags & LAUNCH_WATCH_MEMORY),
         .memory_max = m->flags & LAUNCH_WATCH_MEMORY ? m->memory_max : 0,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "launch/sys.h"
 
 /* Half-made; the dot keeps it out of reach of whoever chooses names. */
 static const char half[] = ".new";
@@ -190,4 +191,9 @@ int kept_open_read_only(const struct kept *k, const char *name, size_t name_max,
         return err_sys(e, tree, "mount dependencies '%s'", name);
     *ret_tree = tree;
     return 0;
+}
+
+int kept_mount(int dir, bool read_only)
+{
+    return sys_clone_mount(dir, read_only ? MOUNT_ATTR_RDONLY : 0);
 }

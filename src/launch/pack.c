@@ -96,7 +96,7 @@ static int put_header(struct packing *p, enum tar_kind kind, const struct stat *
         .mode = st->st_mode & 07777,
         .uid = st->st_uid,
         .gid = st->st_gid,
-        .mtime_s = os_mtime(st).tv_sec,
+        .mtime_s = st->st_mtim.tv_sec,
     };
     size_t before = p->buffer.n;
 
@@ -262,8 +262,8 @@ static int compare(const void *a, const void *b)
 
 static int names_read(struct names *n, int dir)
 {
-    cleanup_with(entries_close) struct entries all = {.dir = NULL};
-    int error = -entries_open(&all, dir);
+    struct entries all = {.fd = dir};
+    int error = 0;
 
     for (const char *name; error == 0 && (name = entries_next(&all, &error));)
         if (buf_put(&n->text, name, strlen(name) + 1) == 0)

@@ -14,12 +14,20 @@
 
 #include "base/fd.h"
 #include "core/port_jail.h"
+#include "launch/keeper.h"
 #include "launch/process.h"
+#include "launch/room.h"
 #include "launch/runner.h"
-#include "launch/seatbelt.h"
 #include "launch/steps.h"
 
-enum { SEATBELT_REAL_MAX = 4096 }; /* what realpath() needs */
+struct plain {
+    bool rootless;
+    uid_t uid;
+    gid_t gid;
+    init_runner_fn *run;     /* of the first process */
+    const struct cpus *cpus; /* borrowed: where it may run */
+    char room[ROOM_PATH_MAX];
+};
 
 int rooms_make(char out[ROOMS_MAX], struct err *e)
 {
@@ -110,39 +118,11 @@ static const struct confine_step steps[] = {
 };
 enum { STEP_DESCRIPTORS = 0 };
 
-/* ---- macOS ---- */
-
-/* For struct init_host, like runner_exec(). The profile speaks of what the paths really are. */
-__attribute__((noreturn)) static void seatbelt_exec(void *user)
-{
-    const char *room = user, *what;
-    char workspace[SEATBELT_REAL_MAX], top[SEATBELT_REAL_MAX], link[ROOM_PATH_MAX + 16];
-    struct seatbelt s = {.room = top, .workspace = workspace};
-    struct buf profile = BUF_INIT(SEATBELT_PROFILE_MAX);
-    struct job j;
-    struct err e;
-    int r = runner_read(room, &j, &what);
-
-    if (r == -ENODATA)
-        _exit(0); /* never used */
-    if (r < 0)
-        runner_fail(what, r);
-    (void)snprintf(link, sizeof link, "%s/workspace", room);
-    if (!realpath(room, top) || !realpath(link, workspace))
-        runner_fail("room", -errno);
-    if (seatbelt_profile(&s, &profile, &e) < 0)
-        runner_fail("profile", -EINVAL);
-    j.argv = (char **)(uintptr_t)seatbelt_argv(profile.p, j.argv);
-    if (!j.argv)
-        runner_fail("profile", -ENOMEM);
-    if (!(j.head.flags & JOB_CHANNEL) && fcntl(RUNNER_FD, F_SETFD, FD_CLOEXEC) < 0)
-        runner_fail("channel", -errno);
-    runner_fail("exec", runner_become(&j));
-}
-
 /* ---- all of it ---- */
 
-void plain_run(const struct plain *p, const struct launch_msg *m, const int *fds, int workspace)
+/* In a new process: becomes init of a sandbox. workspace: a directory, or -1. */
+__attribute__((noreturn)) static void plain_run(const struct plain *p, const struct launch_msg *m,
+                                                const int *fds, int workspace)
 {
     bool persistent = (m->flags & LAUNCH_PERSISTENT) != 0;
     const struct confine c = {
@@ -152,13 +132,12 @@ void plain_run(const struct plain *p, const struct launch_msg *m, const int *fds
         .msg = m,
         .fds = fds,
         .workspace = workspace,
-        .dependencies = p->leash, /* whose number is free: nothing is mounted */
+        .dependencies = -1,
         .host_net = -1,
         .said = -1,
         .room = p->room,
     };
-    const struct init_host host = {.run = p->seatbelt ? seatbelt_exec : p->run,
-                                   .user = (void *)(uintptr_t)p->room};
+    const struct init_host host = {.run = p->run, .user = (void *)(uintptr_t)p->room};
 
     steps_run(steps, ARRAY_LEN(steps), STEP_DESCRIPTORS, &c);
     init_run(&(struct init){
@@ -167,9 +146,58 @@ void plain_run(const struct plain *p, const struct launch_msg *m, const int *fds
         .tree = persistent ? -1 : INIT_FD_END,
         .persistent = persistent,
         .shared = true,
-        .own_user = p->own_user,
-        .leash = p->leash < 0 ? -1 : INIT_FD_DEPENDENCIES,
         .cpus = p->cpus,
         .memory_max = m->flags & LAUNCH_WATCH_MEMORY ? m->memory_max : 0,
     });
 }
+
+/* Not by the slot: whoever kept it before may still be removing what it had. */
+static void room_name(const struct keeper *k, char out[ROOM_PATH_MAX])
+{
+    (void)snprintf(out, ROOM_PATH_MAX, "%.*s/%d-%u", ROOMS_MAX, k->rooms, (int)k->pid, k->made);
+}
+
+static int plain_enter(struct keeper *k, struct err *e)
+{
+    int r = process_adopt();
+
+    (void)k;
+    return r < 0 ? err_sys(e, r, "become a reaper") : 0;
+}
+
+__attribute__((noreturn)) static void plain_become(struct keeper *k, const struct launch_msg *m,
+                                                   const int *fds, size_t fds_n)
+{
+    bool keeps = (m->flags & LAUNCH_PERSISTENT) || m->workspace[0];
+    uid_t uid = keeps ? k->user : k->uid_first + k->made % UIDS_PER_SLOT;
+    struct plain p = {
+        .rootless = k->rootless,
+        .uid = k->rootless ? geteuid() : uid,
+        .gid = k->rootless ? getegid()
+               : keeps     ? k->group
+                           : (gid_t)uid,
+        .run = k->host->run,
+        .cpus = &k->cpus,
+    };
+
+    room_name(k, p.room);
+    plain_run(&p, m, fds, keeper_workspace(m, fds, fds_n));
+}
+
+static int plain_renew(struct keeper *k, struct launch_msg *m, int status)
+{
+    char room[ROOM_PATH_MAX];
+
+    (void)m, (void)status;
+    keeper_purge();
+    room_name(k, room);
+    room_remove(room);
+    return 0;
+}
+
+const struct keeper_kind keeper_plain = {
+    .name = "subprocess",
+    .enter = plain_enter,
+    .become = plain_become,
+    .renew = plain_renew,
+};

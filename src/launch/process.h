@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process of ours asks of its system for itself: each does it in its own way, or not at all
- * (process_linux.c, process_posix.c).
+ * What one of our processes asks of the kernel for itself.
  */
 #pragma once
 
@@ -14,16 +13,13 @@ struct cpus; /* cpus.h */
 
 /* What lists of processes call it. */
 void process_name(const char *name);
-/* Orphans below us become our children, where there is such a thing. -errno */
+/* Orphans below us become our children. -errno */
 must_check int process_adopt(void);
-/* We end when our parent does, where there is such a thing. -errno */
+/* We end when our parent does. -errno */
 must_check int process_follow(void);
-/* A program of a sandbox gets a place of its own among the groups of processes, which signals can
- * be sent to: a session, or where sessions are needed to find who belongs to whom (tree_posix.c), a
- * group in ours. -errno */
+/* A program of a sandbox gets a session of its own, so that signals can be sent to its group.
+ * -errno */
 must_check int process_apart(void);
-/* A worker's: the programs it starts can be found by it. */
-must_check int process_lead(void);
 /* The processors a program may run on. */
 void process_spread(const struct cpus *cpus);
 /* Whoever stands back, and all it starts, takes the processor from nobody when it wakes. */
@@ -34,7 +30,7 @@ must_check int process_visible(bool on);
 must_check int process_lock(void);
 /* For good: no groups but this one. -errno */
 must_check int process_user(uid_t uid, gid_t gid);
-/* Limits that only this system has. -errno */
+/* Limits that no request changes: signals, message queues, priorities. -errno */
 must_check int process_limits(void);
 /* Bytes, from what getrusage() says. */
 int64_t process_maxrss(long told);

@@ -135,8 +135,8 @@ static int drop(struct removal *r, const char *name)
  * one is empty. */
 static int empty(struct removal *r)
 {
-    cleanup_with(entries_close) struct entries all = {.dir = NULL};
-    int error = lseek(r->dir, 0, SEEK_SET) < 0 ? errno : -entries_open(&all, r->dir);
+    struct entries all = {.fd = r->dir};
+    int error = lseek(r->dir, 0, SEEK_SET) < 0 ? errno : 0;
 
     for (const char *name; error == 0 && (name = entries_next(&all, &error));) {
         int e = drop(r, name);

@@ -52,7 +52,7 @@ static bool is_lost(int error)
 
 static bool is_older(const struct scan *s, const struct stat *st)
 {
-    const struct timespec changed = os_ctime(st);
+    const struct timespec changed = st->st_ctim;
 
     return changed.tv_sec < s->born.tv_sec ||
            (changed.tv_sec == s->born.tv_sec && changed.tv_nsec < s->born.tv_nsec);
@@ -94,7 +94,7 @@ static void send_file(struct scan *s)
         s->left_out++;
         return;
     }
-    changed = os_mtime(&st);
+    changed = st.st_mtim;
     s->out.m = (struct init_msg){
         .verb = INIT_ENTRY,
         .size = st.st_size,

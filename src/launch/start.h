@@ -9,7 +9,7 @@
 
 /* Made once in a process, for all it will start. */
 struct starter {
-    char *stack; /* owned: of a child until it has become the program, or NULL */
+    char *stack; /* owned: a child's, until it has become the program */
 };
 must_check int starter_open(struct starter *s); /* -errno */
 
@@ -18,5 +18,4 @@ must_check int starter_open(struct starter *s); /* -errno */
  * has left in `state` is there for us to see. Waits until one or the other has happened. The pid,
  * or -1 with errno.
  */
-must_check pid_t starter_run(const struct starter *s, void (*fn)(void *state), void *state,
-                             size_t state_n);
+must_check pid_t starter_run(const struct starter *s, void (*fn)(void *state), void *state);

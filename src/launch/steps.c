@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "launch/order.h"
 #include "launch/process.h"
 
+enum { OOM_SCORE = 500 }; /* inside dies before outside */
 enum {
     DUP_BASE = 64, /* above every number we assign */
     STACK_MAX = 8 << 20,
@@ -148,4 +150,24 @@ void steps_run(const struct confine_step *steps, size_t n, size_t moved, const s
         if (r < 0)
             steps_fail(i > moved ? INIT_FD_CTL : ctl, steps[i].name, r);
     }
+}
+
+int step_program(const struct confine *c)
+{
+    cleanup_close int fd = open(INIT_PROGRAM, O_RDONLY | O_CLOEXEC);
+
+    (void)c;
+    if (fd < 0)
+        return -errno;
+    return steps_place(&fd, INIT_FD_PROGRAM);
+}
+
+int step_oom_score(const struct confine *c)
+{
+    cleanup_close int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    char text[8];
+    int n = snprintf(text, sizeof text, "%d", OOM_SCORE);
+
+    (void)c;
+    return fd < 0 || write(fd, text, (size_t)n) < 0 ? -errno : 0;
 }

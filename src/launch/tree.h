@@ -16,20 +16,6 @@
  */
 size_t tree_kill(pid_t top, const pid_t *spare, size_t spare_n);
 
-/* Of what `top`, who is its reaper, started: how many are there still that are no children of his?
- * And how often that has to be asked, in milliseconds; -1: never, orphans come to him. */
-size_t tree_strays(pid_t top);
-extern const int tree_look_ms;
-
-/* Where there are no reapers (tree_posix.c): everybody of those users but us; returns how many. */
-size_t tree_kill_user(uid_t first, size_t users);
-/* Sets `below` of those below top. */
-struct processes;
-void tree_mark(struct processes *all, pid_t top);
-
-/* A child of ours that started others has died: what it left behind ends, unless it came to us. */
-void tree_lost(pid_t child);
-
 /* How many processes there are: in all (top 0), or `top` and those below it. */
 size_t tree_count(pid_t top);
 

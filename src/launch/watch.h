@@ -12,12 +12,8 @@
 
 extern const int watch_ms; /* between two looks */
 
-struct watch {
-    uint64_t next_us; /* a look that costs much is not taken more often */
-};
-
 /* Bytes in use, of all there is (top 0) or of the process `top` and those below it; exact only when
  * a quick look says that they exceed max. */
 uint64_t watch_memory_used(pid_t top, uint64_t max);
 /* Is it more than max? */
-bool watch_exceeded(struct watch *w, pid_t top, uint64_t max);
+bool watch_exceeded(pid_t top, uint64_t max);

@@ -106,7 +106,7 @@ static pid_t start_program(const struct state *w, const struct job *j, const int
                            int *ret_error, enum worker_op *ret_op)
 {
     struct start s = {.job = j, .fds = fds, .op = WORKER_OP_START};
-    pid_t pid = starter_run(&w->starter, become, &s, sizeof s);
+    pid_t pid = starter_run(&w->starter, become, &s);
 
     *ret_error = pid < 0 ? errno : s.error;
     *ret_op = s.op;
@@ -198,17 +198,13 @@ static bool reap(struct state *w)
     return pid < 0 && errno == ECHILD;
 }
 
-/* Usually the program is the last to go, and one message says both. look: there may be news of
- * those that live on, even though the program's end has been told. */
-static void settle(struct state *w, bool look)
+/* Usually the program is the last to end, and one message tells both ends. */
+static void settle(struct state *w)
 {
     bool all = reap(w);
     struct init_msg m = {.token = w->exited};
 
-    if (!w->running || w->program || (!w->exited && !look))
-        return;
-    all = all && tree_strays(getpid()) == 0;
-    if (!all && !w->exited)
+    if (!w->running || w->program || (!all && !w->exited))
         return;
     m.verb = all ? WORKER_DONE : WORKER_EXITED;
     m.size = w->status;
@@ -221,7 +217,7 @@ static void settle(struct state *w, bool look)
 /* Until nobody is left. What escapes a pass by forking is found by the next. */
 static void end_tree(struct state *w)
 {
-    for (int pass = 0; !reap(w) || tree_strays(getpid()) > 0; pass++) {
+    for (int pass = 0; !reap(w); pass++) {
         struct pollfd p = {.fd = w->chld, .events = POLLIN};
 
         if (pass == PASSES_MAX)
@@ -255,7 +251,7 @@ static void command(struct state *w)
     else if (!files_serve(w->sock, &w->in.m, w->in.bytes, n, fds_n > 0 ? fds[0] : -1, w->shared))
         _exit(1);
     fd_close_all(fds, fds_n);
-    settle(w, true);
+    settle(w);
 }
 
 __attribute__((noreturn)) static void loop(struct state *w)
@@ -266,18 +262,15 @@ __attribute__((noreturn)) static void loop(struct state *w)
     };
 
     for (;;) {
-        /* orphans that did not come to us end unseen */
-        int r = poll(p, 2, w->running && !w->program ? tree_look_ms : -1);
-
-        if (r < 0) {
+        if (poll(p, 2, -1) < 0) {
             if (errno != EINTR)
                 _exit(1);
             continue; /* what p says is from the last time */
         }
-        if (p[1].revents)
+        if (p[1].revents) {
             signals_take(w->chld);
-        if (p[1].revents || r == 0)
-            settle(w, r == 0 || tree_look_ms < 0);
+            settle(w);
+        }
         if (p[0].revents)
             command(w);
     }
@@ -291,7 +284,7 @@ void worker_run(int sock, bool shared)
         fd_close_from(WORKER_FD + 1) < 0)
         _exit(1);
     process_name("sandbox-worker");
-    if (process_adopt() < 0 || process_lead() < 0)
+    if (process_adopt() < 0)
         _exit(1);
     w->sock = WORKER_FD;
     w->shared = shared;

@@ -282,7 +282,7 @@ static bool make_head(struct http_client *c, const char *bearer)
         return true;
     good = (size_t)snprintf(line, sizeof line, "Authorization: Bearer %s", bearer) < sizeof line &&
            add_line(c, line);
-    os_wipe(line, sizeof line);
+    explicit_bzero(line, sizeof line);
     return good;
 }
 
@@ -333,7 +333,7 @@ void http_client_close(struct http_client *c)
     if (c->multi)
         (void)curl_multi_cleanup(c->multi);
     for (struct curl_slist *l = c->head; l; l = l->next)
-        os_wipe(l->data, strlen(l->data));
+        explicit_bzero(l->data, strlen(l->data));
     curl_slist_free_all(c->head);
     if (c->timer)
         event_free(c->timer);

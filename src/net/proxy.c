@@ -446,8 +446,3 @@ uint16_t proxy_port(const struct proxy *p)
 {
     return p->port;
 }
-
-uint32_t proxy_connections(const struct proxy *p)
-{
-    return p->n;
-}

@@ -43,7 +43,6 @@ must_check int proxy_open(const struct proxy_conf *conf, struct proxy **ret, str
 /* Closes every connection. proxy_joined() must not be called afterwards. NULL is fine. */
 void proxy_close(struct proxy *p);
 uint16_t proxy_port(const struct proxy *p);
-uint32_t proxy_connections(const struct proxy *p);
 
 /* The answer to a dial: a connected, non-blocking socket, which is taken, or -1. */
 void proxy_joined(struct proxy_conn *c, int fd);

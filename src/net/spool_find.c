@@ -94,7 +94,7 @@ static int findings_add(struct findings *f, const char *id, const struct stat *s
         f->cap = cap;
     }
     f->v[f->n].bytes = (uint64_t)st->st_size;
-    f->v[f->n].at = os_mtime(st);
+    f->v[f->n].at = st->st_mtim;
     memcpy(f->v[f->n++].id, id, SPOOL_ID_MAX + 1);
     return 0;
 }

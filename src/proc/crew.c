@@ -421,11 +421,6 @@ unsigned crew_writable(const struct crew *c)
     return c->writable;
 }
 
-unsigned crew_workers(const struct crew *c)
-{
-    return c->n;
-}
-
 bool crew_busy(const struct crew *c)
 {
     return !TAILQ_EMPTY(&c->busy);

@@ -48,7 +48,6 @@ DEFINE_FREEP(struct crew, crew_close)
 bool crew_is_dead(const struct crew *c);
 const char *crew_failure(const struct crew *c); /* why, or "" */
 unsigned crew_writable(const struct crew *c);   /* set of OVERLAY_*, once it is ready */
-unsigned crew_workers(const struct crew *c);    /* how many there are now */
 bool crew_busy(const struct crew *c);           /* one of them does something */
 void crew_usage(const struct crew *c, struct usage *ret);
 /* So many times as long as an answer may take. */

@@ -116,15 +116,6 @@ int text_same(const char *a, const char *b)
     return *a == *b;
 }
 
-size_t text_length(const char *s)
-{
-    size_t n = 0;
-
-    while (s[n])
-        n++;
-    return n;
-}
-
 void say_line(const char *const words[])
 {
     char line[LINE_MAX_BYTES];
@@ -268,11 +259,6 @@ void fake_success(long nr)
 
     (void)SYS(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1);
     (void)SYS(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, ADDRESS(&program));
-}
-
-long fork_raw(void)
-{
-    return SYS(SYS_clone, SIGCHLD);
 }
 
 static long to_number(const char *s)

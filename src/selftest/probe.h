@@ -62,7 +62,6 @@ long try_next(const struct probe *p, long nr, const long a[6]);
 long try_foreign(const struct probe *p);
 
 int text_same(const char *a, const char *b);
-size_t text_length(const char *s);
 /* NULL-terminated list of strings on one line of standard output. */
 void say_line(const char *const words[]);
 #define SAY(...) say_line((const char *const[]){__VA_ARGS__, NULL})
@@ -81,7 +80,6 @@ __attribute__((noreturn)) void was_breached_holding(const struct probe *p, const
 int is_refusal(long r);
 /* From now on the call `nr` answers 0 and does nothing. */
 void fake_success(long nr);
-long fork_raw(void);
 
 /* ---- one function per file: runs the attack and ends, or returns when it has no such id ---- */
 

@@ -30,8 +30,7 @@ BUILD = pathlib.Path(os.environ.get("SBX_BUILD") or pathlib.Path(__file__).paren
 WASM_RUNTIMES = pathlib.Path(__file__).resolve().parents[2] / "build-deps" / "wasm"
 # Where an ordinary user may make control groups, one for each daemon; unset: nowhere.
 CGROUPS = os.environ.get("SBX_CGROUPS")
-PORTABLE = "SBX_PORTABLE" in os.environ  # a build without anything of Linux (stage api-portable)
-FULL = (ROOT or bool(CGROUPS)) and not PORTABLE  # may control groups be used?
+FULL = ROOT or bool(CGROUPS)  # may control groups be used?
 JAIL = os.environ.get("SBX_ISOLATION") or "native"  # the jail of every daemon that does not ask for another
 CANARY = "canary-" + secrets.token_hex(16)  # in the daemon's environment; must never be seen inside
 POLL_MAX = 0.05  # seconds

@@ -4,7 +4,6 @@
 SBX_ISOLATION=bwrap or subprocess runs the suite on that jail. A test that is not named here must
 pass there as it does on the native jail. docs/jails.md says the same in words.
 """
-import os
 
 ZYGOTE = "only the native jail forks programs from warmed interpreters"
 AHEAD = "only the native jail starts interpreters before anybody wants them"
@@ -17,10 +16,6 @@ SUICIDE = "the program would end the whole host"
 ROOT = "the suite runs it with RUN_AS=root"
 LENT = "it mounts nothing: files of a mount are copied, and the result says so"
 ROLES = "whose call is to fail is told by pid namespaces, and the jail has none"
-ORPHANS = "without reapers an orphan that has made a session of its own, and has a shared user, is not found"
-NAMES = "processes of the portable launcher have no names of their own; test_portable.py kills them in another way"
-LINKS = "links on the way are not followed, wherever they lead"
-GROUPS = "a system without control groups"
 PACKAGES = "sessions have no packages there: they need a mount and a network of their own"
 
 # Vectors whose code names /workspace or a mount by its whole path.
@@ -159,28 +154,8 @@ TABLE = {
     ],
 }
 
-# Where in addition nothing of Linux is used.
-PORTABLE = [
-    ("test_kill_ends_the_whole_tree", ORPHANS),
-    ("test_kill_beats_a_process_that_forks_all_the_time", ORPHANS),
-    ("test_the_client_s_end_is_the_end_of_the_whole_tree", ORPHANS),
-    ("test_delete_ends_everything_and_leaves_the_host_clean", ORPHANS),
-    ("test_a_sandbox_that_dies_is_made_anew", NAMES),
-    ("test_a_killed_launcher_is_replaced", NAMES),
-    ("test_without_its_guard_", NAMES),
-    ("test_the_launcher_has_no_socket_of_the_network", NAMES),
-    ("test_a_slow_client_holds_the_packer_back", NAMES),
-    ("test_archive.py::test_what_is_there_is_replaced_or_joined", LINKS),
-    ("test_archive.py::test_a_link_out_of_the_directory_is_not_followed", LINKS),
-    ("test_control_groups_are_swept_by_the_next_start", GROUPS),
-    ("test_memory_is_limited_and_the_sandbox_survives", GROUPS),
-    ("test_nothing_survives_a_killed_daemon", GROUPS),
-]
-
-
 def reason(jail, nodeid):
-    portable = PORTABLE if "SBX_PORTABLE" in os.environ else []
-    for words, why in portable + TABLE.get(jail, []):
+    for words, why in TABLE.get(jail, []):
         if words in nodeid:
             return why
     return None

@@ -236,7 +236,7 @@ def test_state_is_kept_between_calls(session, language):
     assert second["result"] == 6 and second["stdout"] == "n is 6\n"
     assert second["meta"]["language"] == language and second["meta"]["functionName"] == "add"
     assert second["isolation"]["traits"] == first["isolation"]["traits"]
-    assert first["isolation"]["traits"] or harness.PORTABLE
+    assert first["isolation"]["traits"]
     assert s.value("pid") == s.value("pid")
 
 

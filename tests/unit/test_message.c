@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between processes: the same promises, however a system keeps them (test_message_posix.c
- * has the other way). */
+/* Messages between processes. */
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* base/os.h. test_os_posix.c runs the same with the functions of other systems than Linux. */
+/* base/os.h */
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +60,6 @@ static void a_file_in_memory_has_no_name(void **state)
     assert_memory_equal(back, "abcd", 4);
     assert_int_equal(fstat(fd, &st), 0);
     assert_int_equal(st.st_nlink, 0);
-    assert_true(os_mtime(&st).tv_sec > 0);
     os_write_back(fd);
     (void)close(fd);
 }
@@ -190,7 +189,7 @@ static void directories_and_names(void **state)
 
 static void facts(void **state)
 {
-    char path[4096] = "", secret[] = "secret", none[sizeof secret] = "";
+    char path[4096] = "";
     ssize_t n = os_program(path, sizeof path - 1);
 
     (void)state;
@@ -198,8 +197,6 @@ static void facts(void **state)
     path[n] = '\0';
     assert_non_null(strstr(path, "test_os"));
     assert_true(os_processors() >= 1);
-    os_wipe(secret, sizeof secret);
-    assert_memory_equal(secret, none, sizeof secret);
 }
 
 int main(void)

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include "launch/entries.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "launch/entries.h"
-
-int entries_open(struct entries *e, int fd)
-{
-    e->fd = fd;
-    e->dir = NULL;
-    e->at = e->n = 0;
-    return 0;
-}
 
 const char *entries_next(struct entries *e, int *ret_error)
 {
@@ -37,11 +29,6 @@ const char *entries_next(struct entries *e, int *ret_error)
         if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
             return name;
     }
-}
-
-void entries_close(struct entries *e)
-{
-    (void)e;
 }
 
 int64_t entries_count(int dir)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/os.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -20,7 +22,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/os.h"
 
 enum { TUBE_SIZE = 1 << 20 }; /* what the kernel may refuse */
 
@@ -69,11 +70,6 @@ void os_pipe_grow(int fd, int size)
     (void)fcntl(fd, F_SETPIPE_SZ, size);
 }
 
-ssize_t os_sendfile(int to, int from, off_t *at, size_t n)
-{
-    return sendfile(to, from, at, n);
-}
-
 int os_tube(int ret[2])
 {
     int r = fd_pipe(ret);
@@ -98,16 +94,6 @@ ssize_t os_discard(int fd, int null, size_t most)
 void os_patience(int socket, int ms)
 {
     (void)setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
-}
-
-struct timespec os_mtime(const struct stat *st)
-{
-    return st->st_mtim;
-}
-
-struct timespec os_ctime(const struct stat *st)
-{
-    return st->st_ctim;
 }
 
 /* As coarse as times of files are. */
@@ -155,11 +141,6 @@ void os_heap_keep(size_t n)
 #else
     (void)n;
 #endif
-}
-
-void os_wipe(void *p, size_t n)
-{
-    explicit_bzero(p, n);
 }
 
 ssize_t os_program(char *out, size_t n)

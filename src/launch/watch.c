@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "launch/watch.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,7 +14,6 @@
 
 #include "base/cleanup.h"
 #include "launch/tree.h"
-#include "launch/watch.h"
 
 const int watch_ms = 25;
 
@@ -116,8 +117,7 @@ uint64_t watch_memory_used(pid_t top, uint64_t max)
     return quick <= max ? quick : files + processes(proportional);
 }
 
-bool watch_exceeded(struct watch *w, pid_t top, uint64_t max)
+bool watch_exceeded(pid_t top, uint64_t max)
 {
-    (void)w;
     return watch_memory_used(top, max) > max;
 }

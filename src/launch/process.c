@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "launch/process.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -13,7 +15,6 @@
 
 #include "base/fd.h"
 #include "launch/cpus.h"
-#include "launch/process.h"
 #include "launch/sys.h"
 #include "launch/wire.h"
 
@@ -37,11 +38,6 @@ int process_follow(void)
 int process_apart(void)
 {
     return setsid() < 0 ? -errno : 0;
-}
-
-int process_lead(void)
-{
-    return 0; /* they become its children, whatever they do */
 }
 
 void process_spread(const struct cpus *cpus)

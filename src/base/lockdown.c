@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/lockdown.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -12,8 +14,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "base/lockdown.h"
 
 #if defined(__x86_64__)
 #define OUR_ARCH AUDIT_ARCH_X86_64

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include "launch/ending.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launch/ending.h"
 #include "launch/process.h"
 #include "launch/tree.h"
 

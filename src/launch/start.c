@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include "launch/start.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "launch/start.h"
 
 enum { CHILD_STACK = 64 * 1024 };
 
@@ -30,10 +30,9 @@ int starter_open(struct starter *s)
 }
 
 /* The child is suspended in our memory until it has become the program or failed. */
-pid_t starter_run(const struct starter *s, void (*fn)(void *state), void *state, size_t state_n)
+pid_t starter_run(const struct starter *s, void (*fn)(void *state), void *state)
 {
     struct call c = {fn, state};
 
-    (void)state_n;
     return clone(child, s->stack + CHILD_STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, &c);
 }

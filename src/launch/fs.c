@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "launch/fs.h"
+
 #include <linux/magic.h>
 #include <sys/vfs.h>
-
-#include "launch/fs.h"
 
 bool fs_is_proc(int fd)
 {
