@@ -40,6 +40,7 @@
 #include "launch/launcher.h"
 #include "launch/plain.h"
 #include "launch/room.h"
+#include "launch/steps.h"
 #include "launch/sys.h"
 #include "launch/wire.h"
 
@@ -140,6 +141,25 @@ static void raise_files(void)
     }
 }
 
+/* The launcher, zygotes, keepers and all that they start inherit it. A user whose own hard limit is
+ * 0 cannot raise it, which matters only where a crash would start a program of root's. */
+static int limit_cores(struct err *e)
+{
+    const struct rlimit l = {CORE_LIMIT, CORE_LIMIT};
+    cleanup_close int fd = -1;
+    char first = '\0';
+
+    if (setrlimit(RLIMIT_CORE, &l) == 0)
+        return 0;
+    fd = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, &first, 1) != 1 || first != '|')
+        return 0;
+    return err_set(e, ERR_HOST,
+                   "the hard limit on core dumps is 0 and cannot be raised to 1, so a crash in a "
+                   "sandbox would start the program in kernel.core_pattern as root; start with a "
+                   "higher limit (ulimit -Hc)");
+}
+
 static int refuse_to_start(const struct err *e)
 {
     struct launch_msg hello = {.verb = LAUNCH_HELLO, .err = *e};
@@ -202,7 +222,7 @@ static int run(struct launcher *l)
     (void)signal(SIGTERM, SIG_IGN);
     (void)umask(022);
     raise_files();
-    return begin(l, &e) < 0 ? refuse_to_start(&e) : start_again(l);
+    return limit_cores(&e) < 0 || begin(l, &e) < 0 ? refuse_to_start(&e) : start_again(l);
 }
 
 /* ---- arguments ---- */

@@ -154,6 +154,23 @@ static int add_protocols(scmp_filter_ctx ctx)
     return r;
 }
 
+/* The limit on core dumps must stay what it is (steps.h): 0 would start a pipe in core_pattern
+ * again. Setting it answers success and changes nothing, because programs that lower it (gpg, a
+ * shell's "ulimit -c 0") give up when they cannot; reading it passes. */
+static int keep_core_limit(scmp_filter_ctx ctx)
+{
+    const struct scmp_arg_cmp set = {0, SCMP_CMP_MASKED_EQ, 0xffffffff, RLIMIT_CORE};
+    const struct scmp_arg_cmp set_new[] = {
+        {1, SCMP_CMP_MASKED_EQ, 0xffffffff, RLIMIT_CORE},
+        {2, SCMP_CMP_NE,        0,          0          },
+    };
+    int nr = seccomp_syscall_resolve_name("setrlimit");
+    int r = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(0), nr, 1, &set);
+
+    nr = seccomp_syscall_resolve_name("prlimit64");
+    return r ? r : seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(0), nr, 2, set_new);
+}
+
 /* libseccomp writes to a descriptor only; a memfd turns that into memory. */
 static int export(scmp_filter_ctx ctx, struct sock_fprog *ret)
 {
@@ -196,6 +213,8 @@ static int build(enum stage stage, struct sock_fprog *ret)
         r = add_families(ctx);
     if (r == 0 && stage == STAGE_BASE)
         r = add_protocols(ctx);
+    if (r == 0 && stage == STAGE_BASE)
+        r = keep_core_limit(ctx);
     return r ? r : export(ctx, ret);
 }
 

@@ -85,7 +85,7 @@ int limits_set(const struct confine *c, bool processes)
         int what;
         rlim_t limit;
     } rows[] = {
-        {RLIMIT_CORE,    0                           },
+        {RLIMIT_CORE,    CORE_LIMIT                  },
         {RLIMIT_MEMLOCK, LOCKED_MAX                  },
         {RLIMIT_STACK,   STACK_MAX                   },
         {RLIMIT_NPROC,   c->msg->pids_max + 1 + slack},

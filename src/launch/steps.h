@@ -32,6 +32,11 @@ enum {
     INIT_FD_NULL,                 /* /dev/null, if the keeper has all three open */
 };
 
+/* RLIMIT_CORE, soft and hard, of everything behind the guard. The kernel starts a core_pattern that
+ * is a pipe ("|program") as root of the host even where the limit is 0; only 1 tells it not to. A
+ * file of 1 byte is below the smallest dump, so none is written either. */
+enum { CORE_LIMIT = 1 };
+
 struct sock_fprog;
 
 struct confine {

@@ -260,12 +260,13 @@ static bool look_at_locked(const struct hold *h, long pid, char *out, size_t max
 
 static bool look_at_core(const struct hold *h, long pid, char *out, size_t max)
 {
-    char value[LINK_ROOM];
+    char value[LINK_ROOM], soft[24], hard[24];
 
     (void)h;
     line_of(pid, "limits", "Max core file size", value);
-    return value[0] && value[0] != '0' &&
-           snprintf(out, max, "seen outside: core dumps, %.12s bytes", value) > 0;
+    return sscanf(value, "%23s %23s", soft, hard) == 2 &&
+           (strcmp(soft, "1") != 0 || strcmp(hard, "1") != 0) &&
+           snprintf(out, max, "seen outside: core dumps, limits %s and %s", soft, hard) > 0;
 }
 
 static bool look_at_rttime(const struct hold *h, long pid, char *out, size_t max)

@@ -2,6 +2,7 @@
 /* Out of the root, and out of the program. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "selftest/probe.h"
@@ -86,14 +87,23 @@ static void root_of_init(const struct probe *p)
     was_held(p, fd);
 }
 
+/* Only 1 keeps the kernel from a pipe in core_pattern. Setting it may claim success. */
 static void core_limit(const struct probe *p)
 {
-    const long more[2] = {1 << 20, 1 << 20};
-    long r = SYS(SYS_prlimit64, 0, 4, ADDRESS(more), 0);
+    static const long wanted[][2] = {
+        {0,       1      },
+        {0,       0      },
+        {1 << 20, 1 << 20},
+    };
+    long now[2] = {-1, -1}, r = 0;
 
-    (void)p;
-    if (r == 0)
-        was_breached(p, "core dumps");
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        (void)SYS(SYS_setrlimit, RLIMIT_CORE, ADDRESS(wanted[i]));
+        r = SYS(SYS_prlimit64, 0, RLIMIT_CORE, ADDRESS(wanted[i]), 0);
+        (void)SYS(SYS_prlimit64, 0, RLIMIT_CORE, 0, ADDRESS(now));
+        if (now[0] != 1 || now[1] != 1)
+            was_breached(p, now[0] ? "core dumps" : "core dumps by a pipe");
+    }
     was_held(p, r);
 }
 

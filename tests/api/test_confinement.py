@@ -37,6 +37,18 @@ def test_every_thread_of_the_daemon_is_confined(daemon):
             assert "0" not in seen["Uid"].split() and seen["Groups"] == "", seen
 
 
+def test_nothing_behind_the_guard_may_dump_core(daemon):
+    """1 is what the kernel takes as a no, also where core_pattern is a pipe (test_core_pattern.py); 0 is not."""
+    daemon.execute("pass", "python")
+    daemon.execute("1", "javascript")
+    pids = [daemon.guard(), *harness.descendants(daemon.guard())]
+    limits = [(harness.read_proc(pid, "comm"), harness.read_proc(pid, "limits").decode()) for pid in pids]
+    assert len(limits) > 3
+    for name, text in limits:
+        for line in text.splitlines():
+            assert not line.startswith("Max core file size") or line.split()[4:6] == ["1", "1"], (name, line)
+
+
 def test_it_says_what_it_has(daemon):
     record = daemon.wait_record(event_type="confined")
     assert record["system_calls"] == "filtered"
