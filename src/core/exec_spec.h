@@ -28,10 +28,18 @@ static inline bool exec_var_is_name(struct bytes name)
     return name.n > 0;
 }
 
+/* Is the function `handler` of a program to be called? In order of the words of the API. */
+enum exec_mode {
+    EXEC_EITHER,  /* if the program defines one; else it is a script (but see lang/lang_job.h) */
+    EXEC_HANDLER, /* yes: a program without one has failed */
+    EXEC_SCRIPT,  /* no, even if there is one */
+};
+
 struct exec_spec {
     const char *execution_id;  /* well formed: [A-Za-z0-9._-]{1,128}, no leading dot */
     const char *language;      /* a name or alias from lang/langs.c */
     const char *function_name; /* NULL: "handler"; only told to the program */
+    enum exec_mode mode;       /* Python and JavaScript; shell programs are always scripts */
     struct bytes code;         /* UTF-8 */
     struct bytes compiled;     /* what it was compiled to before; p == NULL: not known */
     struct bytes event;        /* validated JSON text; p == NULL: none given */

@@ -24,7 +24,7 @@ api_fn api_execute, api_execution_get, api_execution_delete, api_artifact;
 
 /* The body of POST /execute, shaped. */
 struct execute_body {
-    struct bytes execution_id, session_id, language, code, input, event, template, isolation;
+    struct bytes execution_id, session_id, language, code, input, event, template, isolation, mode;
     struct shape_strings vars;
     int64_t timeout_s; /* 0: not given */
 };

@@ -131,6 +131,23 @@ static void check_timeout(struct shaping *s, const struct shape_field *f, const 
                        (size_t)a->config.timeout_max_s);
 }
 
+/* In the order of enum exec_mode; absent: EXEC_EITHER. */
+static const char *const modes[] = {[EXEC_HANDLER] = "handler", [EXEC_SCRIPT] = "script"};
+
+static enum exec_mode mode_named(const struct bytes *b)
+{
+    for (size_t i = EXEC_HANDLER; i < ARRAY_LEN(modes); i++)
+        if (b->p && b->n == strlen(modes[i]) && memcmp(b->p, modes[i], b->n) == 0)
+            return (enum exec_mode)i;
+    return EXEC_EITHER;
+}
+
+static void check_mode(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    if (mode_named(value) == EXEC_EITHER)
+        shape_complain(s, f->name, NULL, "value_error", "Input should be 'handler' or 'script'");
+}
+
 #define AT(member) offsetof(struct execute_body, member)
 
 /* clang-format off */
@@ -145,6 +162,9 @@ static const struct shape_field fields[] = {
      "python, javascript or shell"},
     {"timeout", SHAPE_INT, 0, AT(timeout_s), 1, 0, check_timeout,
      "wall time in seconds; default DEFAULT_TIMEOUT, or DEFAULT_TIMEOUT_SESSION with session_id"},
+    {"mode", SHAPE_STRING, SHAPE_NULLABLE, AT(mode), 0, 0, check_mode,
+     "handler: the program must define handler(event), which is called; script: it is not called. Absent: "
+     "it is called if it is defined, and Python with 'event' or 'session_id' must define it"},
     {"event", SHAPE_OBJECT, 0, AT(event), 0, 0, NULL,
      "handed to the handler as it is"},
     {"stdin", SHAPE_STRING, SHAPE_NULLABLE, AT(input), 0, 0, NULL,
@@ -338,6 +358,7 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
     struct exec_spec spec = {
         .execution_id = b->execution_id.p ? b->execution_id.p : "",
         .language = b->language.p,
+        .mode = mode_named(&b->mode),
         .code = b->code,
         .event = b->event,
         .input = b->input,

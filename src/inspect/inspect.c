@@ -123,6 +123,7 @@ static void collect_tree(const struct source *s, TSNode root, struct model *m)
     w->n = s->text.n;
     w->skew = s->skew;
     w->nodes_left = INSPECT_NODES_MAX;
+    w->calls_left = INSPECT_CALLS_MAX;
     find_error(w, root);
     l->collect(w, root);
 }
@@ -140,7 +141,7 @@ static int inspect_text(const struct language *l, struct slice text, uint32_t sk
                         const struct inspect_memory *memory, struct buf *out,
                         struct inspect_error *e)
 {
-    struct model m = {.dialect = (enum dialect)(l - languages), .language = l->name};
+    struct model m = {.dialect = (enum dialect)(l - languages), .language = l->name, .text = text};
     struct source s = {.grammar = l->grammar(),
                        .text = text,
                        .memory = memory,

@@ -26,6 +26,7 @@ enum {
     INSPECT_FUNCTIONS_MAX = 10000, /* further ones are not listed */
     INSPECT_PARAMS_MAX = 255,      /* of one function; further ones are not listed */
     INSPECT_NODES_MAX = 4000000,   /* looked at in one walk */
+    INSPECT_CALLS_MAX = 50000,     /* looked at for calls outside of functions */
     INSPECT_SCOPE_MAX = 24,        /* classes in modules in namespaces in ... */
     INSPECT_DEPTH_MAX = 16,        /* types within types, literals within literals */
     INSPECT_TEXT_MAX = 16384,      /* bytes of one type, default or comment in the answer */

@@ -399,6 +399,14 @@ static void collect_in(struct walk *w, TSNode list, struct place at)
     }
 }
 
+static const char *const closed[] = {
+    "arrow_function",     "function_expression",
+    "generator_function", "function_declaration",
+    "method_definition",  "generator_function_declaration",
+    "class_declaration",  NULL,
+};
+static const struct call_form calls = {"call_expression", "function", "identifier", closed};
+
 void collect_javascript(struct walk *w, TSNode root)
 {
     cleanup_with(kids_done) struct kids k = KIDS_NONE;
@@ -411,4 +419,5 @@ void collect_javascript(struct walk *w, TSNode root)
         else if (node_is(child, "expression_statement"))
             mark_assigned(w, child);
     }
+    walk_calls(w, root, &calls);
 }

@@ -138,7 +138,10 @@ static void collect_in(struct walk *w, TSNode list, struct place at)
     }
 }
 
+static const struct call_form calls = {"function_call_expression", "function", "name", inner};
+
 void collect_php(struct walk *w, TSNode root)
 {
     collect_in(w, root, (struct place){0});
+    walk_calls(w, root, &calls);
 }

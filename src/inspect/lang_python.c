@@ -210,7 +210,10 @@ static void collect_in(struct walk *w, TSNode list, struct place at)
             collect_one(w, child, at);
 }
 
+static const struct call_form calls = {"call", "function", "identifier", inner};
+
 void collect_python(struct walk *w, TSNode root)
 {
     collect_in(w, root, (struct place){0});
+    walk_calls(w, root, &calls);
 }

@@ -146,7 +146,13 @@ static void collect_in(struct walk *w, TSNode list, struct place at)
     }
 }
 
+/* A bare name may be a call. */
+static const char *const closed[] = {"method", "singleton_method", "class",
+                                     "module", "singleton_class",  NULL};
+static const struct call_form calls = {"identifier", NULL, "identifier", closed};
+
 void collect_ruby(struct walk *w, TSNode root)
 {
     collect_in(w, root, (struct place){0});
+    walk_calls(w, root, &calls);
 }

@@ -144,6 +144,8 @@ void model_join(struct model *m, struct model *from)
 
     m->truncated |= from->truncated || n < from->n;
     m->top_level_return |= from->top_level_return;
+    for (size_t i = 0; i < from->called_n; i++)
+        model_add_called(m, from->called[i]);
     if (n > 0 && model_reserve(m, n)) {
         memcpy(m->functions + m->n, from->functions, n * sizeof *m->functions);
         m->n += n;
@@ -154,6 +156,52 @@ void model_join(struct model *m, struct model *from)
         m->arena.failed |= from->arena.failed;
     }
     model_done(from);
+}
+
+void model_add_called(struct model *m, struct slice name)
+{
+    for (size_t i = 0; i < m->called_n; i++)
+        if (slice_same(m->called[i], name))
+            return;
+    if (name.n > 0 && m->called_n < MODEL_CALLED_MAX)
+        m->called[m->called_n++] = name;
+}
+
+static bool is_called(const struct model *m, struct slice name)
+{
+    for (size_t i = 0; i < m->called_n; i++)
+        if (slice_same(m->called[i], name))
+            return true;
+    return false;
+}
+
+bool model_is_script(const struct model *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (m->functions[i].top_level && is_called(m, m->functions[i].name))
+            return true;
+    return false;
+}
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '$' || (unsigned char)c >= 0x80;
+}
+
+bool model_mentions(const struct model *m, const struct function *f)
+{
+    const char *p = m->text.p, *end = p + m->text.n, *next;
+    uint32_t line = 1;
+
+    while ((next = memmem(p, (size_t)(end - p), f->name.p, f->name.n))) {
+        for (; p < next; p++)
+            line += *p == '\n';
+        p = next + f->name.n;
+        if ((line < f->line || line > f->end_line) && (next == m->text.p || !is_word(next[-1])) &&
+            (p == end || !is_word(*p)))
+            return true;
+    }
+    return false;
 }
 
 void model_done(struct model *m)

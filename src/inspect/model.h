@@ -110,19 +110,31 @@ struct function {
     size_t params_n;
 };
 
+enum { MODEL_CALLED_MAX = 64 };
+
 struct model {
     enum dialect dialect;
     const char *language;
+    struct slice text; /* as parsed */
     struct arena arena;
     struct function *functions; /* owned */
     size_t n, cap;
     bool truncated, top_level_return, has_error;
     uint32_t error_line, error_column; /* from 1 */
+    /* names that the program calls when it is loaded, outside of any function; the first ones */
+    struct slice called[MODEL_CALLED_MAX];
+    size_t called_n;
 };
 
 /* A new function at the end of the list; NULL when there are too many. */
 struct function *model_add(struct model *m);
 void model_done(struct model *m);
+void model_add_called(struct model *m, struct slice name);
+/* Does the program call a function of its own when it is loaded? Then it is a script, and those of
+ * its functions that it mentions are for itself. */
+bool model_is_script(const struct model *m);
+/* Is its name anywhere in the text but in its own lines? */
+bool model_mentions(const struct model *m, const struct function *f);
 /* Puts what `from` has behind what `m` has, as if it had been found there; `from` is empty then. */
 void model_join(struct model *m, struct model *from);
 /* What only all of the list can tell: definitions that later ones replace, overloads. */

@@ -183,6 +183,37 @@ bool node_contains(struct walk *w, TSNode n, const char *type, const char *word,
     return found;
 }
 
+/* (() => { ... })() runs at once. */
+static bool is_at_once(TSNode function)
+{
+    TSNode around = ts_node_parent(function);
+
+    return node_is(around, "parenthesized_expression") &&
+           node_is(ts_node_parent(around), "call_expression");
+}
+
+void walk_calls(struct walk *w, TSNode root, const struct call_form *form)
+{
+    TSTreeCursor c = ts_tree_cursor_new(root);
+    bool enter = true;
+    size_t depth = 0;
+
+    while (w->calls_left > 0 && w->m->called_n < MODEL_CALLED_MAX &&
+           cursor_advance(&c, &depth, enter)) {
+        TSNode at = ts_tree_cursor_current_node(&c), name = at;
+
+        w->calls_left--;
+        enter = !node_is_in(at, form->closed) || is_at_once(at);
+        if (!node_is(at, form->call))
+            continue;
+        if (form->field)
+            name = node_field(w, at, form->field);
+        if (node_is(name, form->name))
+            model_add_called(w->m, node_text(w, name));
+    }
+    ts_tree_cursor_delete(&c);
+}
+
 /* ---- comments ---- */
 
 struct slice remark_next(struct walk *w, struct remark *r, TSNode n)

@@ -34,6 +34,7 @@ struct walk {
     size_t n;
     uint32_t skew;     /* bytes of it that were put before the tenant's */
     size_t nodes_left; /* budget */
+    size_t calls_left; /* the same for walk_calls() */
     struct field fields[FIELDS_MAX];
     size_t fields_n;
     struct param params[INSPECT_PARAMS_MAX];
@@ -71,6 +72,15 @@ TSNode node_first_named(struct walk *w, TSNode n);
  * without which it cannot be. */
 bool node_contains(struct walk *w, TSNode n, const char *type, const char *word,
                    const char *const closed[]);
+
+/* Notes the names that the program calls when it is loaded (model_add_called()): nodes of type
+ * `call`, outside of nodes of the types `closed`, whose field `field` is of type `name`. Without a
+ * field: the node itself. */
+struct call_form {
+    const char *call, *field, *name;
+    const char *const *closed;
+};
+void walk_calls(struct walk *w, TSNode root, const struct call_form *form);
 
 /* Call with every child of a list in order: tells what stands directly above it. */
 struct slice remark_next(struct walk *w, struct remark *r, TSNode n);

@@ -12,6 +12,7 @@
 enum {
     TOOL_NAME_MAX = 64,
     CANDIDATES_MAX = 32,
+    SCRIPT_FUNCTIONS_MAX = 64,
     PIECE_FUNCTIONS = 64, /* written by one processor at a time */
     NAME_MARKS = 5,       /* comma, quotes, colon and the end */
     HEAD_MAX = 1 << 20,   /* bytes around the functions */
@@ -390,6 +391,13 @@ static bool is_candidate(const struct model *m, const struct function *f, bool w
     return f->candidate && !f->shadowed && (with_private || !is_private(m, f));
 }
 
+/* Of a script only what it exports or does not use itself. To look for each of many names would
+ * take too long. */
+static bool is_for_others(const struct model *m, const struct function *f)
+{
+    return f->exported || (m->n <= SCRIPT_FUNCTIONS_MAX && !model_mentions(m, f));
+}
+
 /* Overloads are several functions under one name. */
 static bool is_listed(const struct function *const *v, size_t n, const struct function *f)
 {
@@ -403,7 +411,7 @@ static bool is_listed(const struct function *const *v, size_t n, const struct fu
 static void put_detected(struct jw *w, const struct model *m)
 {
     const struct function *v[CANDIDATES_MAX];
-    bool with_private = true;
+    bool with_private = true, script = model_is_script(m);
     size_t n = 0;
 
     for (size_t i = 0; i < m->n; i++)
@@ -416,7 +424,8 @@ static void put_detected(struct jw *w, const struct model *m)
     for (size_t i = 0; i < m->n && n < CANDIDATES_MAX; i++) {
         const struct function *f = &m->functions[i];
 
-        if (!is_candidate(m, f, with_private) || is_listed(v, n, f))
+        if (!is_candidate(m, f, with_private) || is_listed(v, n, f) ||
+            (script && !is_for_others(m, f)))
             continue;
         v[n++] = f;
         put_qualified(w, m, f);

@@ -109,7 +109,7 @@ static int plain_job(const struct exec_spec *s, struct call_plan *c, struct err 
 {
     if (lang_job_new(s, &c->job, e) < 0)
         return -1;
-    return lang_job_frames(c->job, s, e);
+    return lang_job_frames(c->job, s, EXEC_EITHER, e);
 }
 
 static int interpreter_job(const struct exec_spec *s, enum call_lang_id lang, struct call_plan *c,

@@ -30,7 +30,7 @@ int lang_javascript_plan(const struct exec_spec *s, struct lang_job **ret, struc
 {
     cleanup_with(lang_job_freep) struct lang_job *j = NULL;
 
-    if (lang_job_new(s, &j, e) < 0 || lang_job_frames(j, s, e) < 0)
+    if (lang_job_new(s, &j, e) < 0 || lang_job_frames(j, s, s->mode, e) < 0)
         return -1;
     if (!lang_needs_cold(s, start_vars, NULL))
         j->plan.template = TEMPLATE_NODE;

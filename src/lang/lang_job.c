@@ -314,7 +314,10 @@ const char *lang_job_file(struct lang_job *j, const struct exec_spec *s, const c
     return f->path;
 }
 
-static int put_context(struct lang_job *j, const struct exec_spec *s)
+/* Absent: EXEC_EITHER. */
+static const char *const modes[] = {[EXEC_HANDLER] = "handler", [EXEC_SCRIPT] = "script"};
+
+static int put_context(struct lang_job *j, const struct exec_spec *s, enum exec_mode mode)
 {
     cleanup_with(buf_done) struct buf text = BUF_INIT(CONTEXT_MAX);
     struct jw w = JW(&text);
@@ -325,13 +328,21 @@ static int put_context(struct lang_job *j, const struct exec_spec *s)
     jw_kv_int(&w, "memory_limit_in_mb", (int64_t)(s->limits.memory_max >> 20));
     jw_kv_int(&w, "remaining_ms", (int64_t)s->limits.wall_ms);
     jw_kv_int(&w, "result_max", (int64_t)s->limits.result_max);
+    if (mode != EXEC_EITHER)
+        jw_kv_string(&w, "mode", modes[mode]);
     if (j->plan.compiles)
         jw_kv_int(&w, "compiled_max", RUN_COMPILED_MAX);
     jw_object_end(&w);
     return text.failed ? -1 : frame_put(&j->frames, FRAME_CONTEXT, text.p, text.n);
 }
 
-int lang_job_frames(struct lang_job *j, const struct exec_spec *s, struct err *e)
+enum exec_mode lang_python_mode(const struct exec_spec *s)
+{
+    return s->mode == EXEC_EITHER && (s->event.p || s->workspace) ? EXEC_HANDLER : s->mode;
+}
+
+int lang_job_frames(struct lang_job *j, const struct exec_spec *s, enum exec_mode mode,
+                    struct err *e)
 {
     const struct bytes given = j->compiled;
     struct buf *b = &j->frames;
@@ -341,7 +352,7 @@ int lang_job_frames(struct lang_job *j, const struct exec_spec *s, struct err *e
         frame_put(b, FRAME_CODE, s->code.p, s->code.n) < 0 ||
         (given.n > 0 && frame_put(b, FRAME_COMPILED, given.p, given.n) < 0) ||
         (j->event.n > 0 && frame_put(b, FRAME_EVENT, j->event.p, j->event.n) < 0) ||
-        put_context(j, s) < 0 || frame_put(b, FRAME_GO, "", 0) < 0)
+        put_context(j, s, mode) < 0 || frame_put(b, FRAME_GO, "", 0) < 0)
         return no_memory(e);
     j->plan.frames = view(b);
     return 0;

@@ -49,7 +49,13 @@ void lang_job_wrapper(struct lang_job *j, const char *text);
 const char *lang_job_file(struct lang_job *j, const struct exec_spec *s, const char *stem,
                           const char *suffix, struct bytes content);
 /* The frames that a wrapper reads: code, what it was compiled to, event, context, go. */
-must_check int lang_job_frames(struct lang_job *j, const struct exec_spec *s, struct err *e);
+must_check int lang_job_frames(struct lang_job *j, const struct exec_spec *s, enum exec_mode mode,
+                               struct err *e);
+
+/* Python that brings an event or a session comes from a control plane, whose contract is that a
+ * program without handler() has failed; unless the request said otherwise. That contract runs
+ * JavaScript and shell as scripts. */
+enum exec_mode lang_python_mode(const struct exec_spec *s);
 
 /* Does a variable of the request begin with one of these? An interpreter reads such variables when
  * it starts, so a warmed one would ignore them. `except` is one name that does no harm, or NULL. */

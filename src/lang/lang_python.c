@@ -30,7 +30,7 @@ int lang_python_plan(const struct exec_spec *s, struct lang_job **ret, struct er
         j->plan.compiled = s->compiled.n > 0;
         j->plan.compiles = s->asks_compiled;
     }
-    if (lang_job_frames(j, s, e) < 0)
+    if (lang_job_frames(j, s, lang_python_mode(s), e) < 0)
         return -1;
     lang_job_arg(j, "/usr/bin/python3");
     lang_job_arg(j, "-B"); /* no __pycache__ among the artifacts */

@@ -43,6 +43,8 @@ int lang_shell_plan(const struct exec_spec *s, struct lang_job **ret, struct err
 
     if (s->code.n > 0 && memchr(s->code.p, '\0', s->code.n))
         return err_set(e, ERR_CALLER, "a shell program cannot contain a NUL byte");
+    if (s->mode == EXEC_HANDLER)
+        return err_set(e, ERR_CALLER, "a shell program has no handler: leave out mode 'handler'");
     if (!s->input.p)
         with_input.input = s->event;
     if (lang_job_new(&with_input, &j, e) < 0)

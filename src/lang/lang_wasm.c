@@ -37,7 +37,8 @@ int lang_wasm_plan(const struct exec_spec *s, struct lang_job **ret, struct err 
 
     if (lang != CALL_PYTHON && lang != CALL_JAVASCRIPT)
         return err_set(e, ERR_CALLER, "'%.32s' does not run in WebAssembly", s->language);
-    if (lang_job_new(s, &j, e) < 0 || lang_job_frames(j, s, e) < 0)
+    if (lang_job_new(s, &j, e) < 0 ||
+        lang_job_frames(j, s, lang == CALL_PYTHON ? lang_python_mode(s) : s->mode, e) < 0)
         return -1;
     lang_wasm_job(j, lang_wasm_template((enum call_lang_id)lang), LANG_WASM_RUNTIME, NULL, NULL);
     *ret = take_ptr(&j);

@@ -301,6 +301,14 @@ static PyObject *call(const struct python_program *p, const struct job_state *s,
                             : PyObject_CallOneArg(handler, s->event);
 }
 
+/* What the request said of the handler (core/exec_spec.h); absent: it is called if there is one. */
+static bool mode_is(const struct python_program *p, const struct job_state *s, const char *word)
+{
+    PyObject *mode = PyDict_GetItemWithError(s->told, p->name.mode);
+
+    return mode && PyUnicode_Check(mode) && PyUnicode_CompareWithASCIIString(mode, word) == 0;
+}
+
 /* The exit status, if that is clear already; NULL without an exception: see s->value. */
 static PyObject *run(const struct python_program *p, struct job_state *s,
                      const struct python_frames *f)
@@ -314,10 +322,13 @@ static PyObject *run(const struct python_program *p, struct job_state *s,
     handler = Py_XNewRef(PyDict_GetItemWithError(names, p->name.handler));
     if (!handler && PyErr_Occurred())
         return NULL;
-    if (!handler || !PyCallable_Check(handler))
+    if (handler && PyCallable_Check(handler) && !mode_is(p, s, "script"))
+        s->value = call(p, s, handler);
+    else if (mode_is(p, s, "handler"))
         return PyObject_CallFunctionObjArgs(p->w.missing, p->w.channel, handler ? handler : Py_None,
                                             NULL);
-    s->value = call(p, s, handler);
+    else
+        s->value = Py_NewRef(Py_None);
     return NULL;
 }
 

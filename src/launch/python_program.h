@@ -42,6 +42,7 @@
     OF(argv)                                                                                       \
     OF(compiled_max)                                                                               \
     OF(handler)                                                                                    \
+    OF(mode)                                                                                       \
     OF(remaining_ms)                                                                               \
     OF(result_max)                                                                                 \
     OF(source)

@@ -59,15 +59,15 @@ def test_classes_of_the_user_can_be_pickled(daemon):
     assert daemon.returned(code) == "A"
 
 
-def test_empty_code_and_code_without_handler_fail_clearly(daemon):
+def test_empty_code_and_code_without_the_handler_that_is_demanded_fail_clearly(daemon):
     for code in ("", "x = 1\n"):
-        result = daemon.execute(code)
+        result = daemon.execute(code, event={})
         assert (result["status"], result["exit_code"], result["return_value"]) == ("failed", 1, None)
         assert "handler(event)" in result["stderr"]
 
 
 def test_handler_that_is_not_callable_fails(daemon):
-    result = daemon.execute("handler = 3")
+    result = daemon.execute("handler = 3", mode="handler")
     assert (result["status"], result["exit_code"]) == ("failed", 1)
     assert "handler" in result["stderr"]
 

@@ -655,6 +655,15 @@ def test_execute_with_isolation_wasm(daemon, language, code):
 
 
 @needs_runtimes
+@pytest.mark.parametrize("language, code", [("python", "print('out')"), ("javascript", "console.log('out')")])
+def test_a_script_in_wasm(daemon, language, code):
+    result = execute(daemon, language=language, code=code, isolation="wasm").json()
+    assert (result["status"], result["stdout"], result["return_value"]) == ("success", "out\n", None), result
+    demanded = execute(daemon, language=language, code=code, isolation="wasm", mode="handler").json()
+    assert (demanded["status"], demanded["error"]["type"]) == ("failed", "HandlerNotFound"), demanded
+
+
+@needs_runtimes
 def test_execute_errors_in_wasm(daemon):
     result = execute(daemon, language="python", code="def handler(event):\n    return 1 / 0", isolation="wasm").json()
     assert (result["status"], result["error"]["type"]) == ("failed", "ZeroDivisionError")

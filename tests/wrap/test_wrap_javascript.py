@@ -98,9 +98,11 @@ def test_plain_scripts_simply_run(code, out):
     assert (got.code, got.out, got.err, got.frames) == (0, out, "", [])
 
 
-def test_a_handler_that_is_no_function_fails():
-    failed("exports.handler = 3", "handler is not a function but number")
-    failed("const handler = { a: 1 }", "handler is not a function but object")
+def test_a_handler_that_is_demanded_must_be_a_function():
+    failed("exports.handler = 3", "handler(event) is not a function but number", mode="handler")
+    failed("const handler = { a: 1 }", "handler(event) is not a function but object", mode="handler")
+    failed("1", "handler(event) is not defined", mode="handler")
+    assert run("exports.handler = 3").code == 0
 
 
 def test_the_event_is_an_empty_object_when_there_is_none():

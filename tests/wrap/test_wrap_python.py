@@ -113,10 +113,22 @@ def test_handler_forms(code, value):
     assert returned(code, {"a": 41}) == value
 
 
+@pytest.mark.parametrize("code", ["", "x = 1", "handler = 3"])
+def test_a_program_without_a_handler_is_a_script(code):
+    assert returned(code) is None
+    assert returned(code + "\ndef handler(event): return 1", mode="script") is None
+
+
 @pytest.mark.parametrize("code, words", [
     ("", "handler(event) is not defined"),
     ("x = 1", "handler(event) is not defined"),
     ("handler = 3", "handler(event) is not a function but int"),
+])
+def test_a_handler_that_is_demanded_must_be_there(code, words):
+    assert words in failed(code, words, mode="handler").error["message"]
+
+
+@pytest.mark.parametrize("code, words", [
     ("def handler(): return 1", "handler() takes 0 positional arguments"),
     ("def handler(a, b, c): return 1", "missing 1 required positional argument: 'c'"),
     ("def handler(event, *, k): return 1", "missing 1 required keyword-only argument: 'k'"),
@@ -661,7 +673,7 @@ def test_warmed_run_ends_like_an_interpreter(tmp_path):
 
 
 @pytest.mark.parametrize("code, status", [
-    ("import sys\ndef handler(e): sys.exit(3)", 3), ("def handler(e): 1 / 0", 1), ("", 1),
+    ("import sys\ndef handler(e): sys.exit(3)", 3), ("def handler(e): 1 / 0", 1), ("", 0),
     ("import sys\ndef handler(e): sys.modules.clear()", 0),
 ])
 def test_warmed_run_has_the_same_exit_codes(code, status):

@@ -126,15 +126,31 @@ def load(source, path, is_body):
     if sys.path[:1] != [folder]:
         sys.path.insert(0, folder)
     sys.argv = [path]
-    program = as_function(source, path) if is_body else source
-    exec(compile(program, path, "exec", dont_inherit=True), vars(module))
+    if not is_body:
+        exec(compile(source, path, "exec", dont_inherit=True), vars(module))
+        return module
+    import ast
+    tree = ast.parse(source, path)
+    if any(isinstance(node, (ast.Return, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Yield, ast.YieldFrom))
+           for node in own_nodes(tree)):
+        exec(compile(as_function(tree), path, "exec", dont_inherit=True), vars(module))
+    else:
+        setattr(module, ANONYMOUS, as_script(compile(tree, path, "exec", dont_inherit=True), module))
     return module
 
 
-def as_function(source, path):
-    """The text as the body of a function: nothing is indented, so lines and strings stay."""
+def as_script(code, module):
+    """A body that returns nothing is a script: its variables are global, and it is the main program."""
+    def run(*args, **kwargs):
+        vars(module).update(__name__="__main__", args=args, kwargs=kwargs)
+        exec(code, vars(module))
+
+    return run
+
+
+def as_function(tree):
+    """The program as the body of a function: nothing is indented, so lines and strings stay."""
     import ast
-    tree = ast.parse(source, path)
     made = ast.parse(f"def {ANONYMOUS}(*args, **kwargs):\n    pass\n")
     function = made.body[0]
     if any(isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)) for node in own_nodes(tree)):

@@ -33,6 +33,7 @@ const MESSAGE_MAX = 16 * 1024;
 const STACK_MAX = 64 * 1024;
 const READ_SIZE = 32 * 1024;
 const CAUSES_MAX = 8;
+const MISSING = '\u5fc5\u987b\u5b9a\u4e49 handler(event) \u51fd\u6570'; // the original executor says it so
 const GRACE_MS = 1000;
 const CHECK_MS = 2;
 const ME = 'sandbox:wrapper'; // this script's name in stacks, from the last line
@@ -580,6 +581,11 @@ function prepare(fd, frames) {
     };
 }
 
+function missing(job, handler) {
+    const what = handler === undefined ? 'defined' : `a function but ${typeof handler}`;
+    fail(job, 'HandlerNotFound', `handler(event) is not ${what} (${MISSING})`);
+}
+
 function finish(job, value) {
     const text = valueText(value);
     const most = job.told.result_max;
@@ -606,13 +612,11 @@ async function execute(job) {
         const started = start(job);
         if (started.done !== undefined) await started.done;
         job.module.loaded = true;
-        const handler = pickHandler(started);
-        if (handler === undefined) {
-            job.pending = false;
-            return;
-        }
+        const { mode } = job.told; // absent: a program without a handler is a script
+        const handler = mode === 'script' ? undefined : pickHandler(started);
         if (typeof handler !== 'function') {
-            fail(job, 'HandlerNotFound', `handler is not a function but ${typeof handler}`);
+            if (mode === 'handler') missing(job, handler);
+            job.pending = false;
             return;
         }
         job.called = true;

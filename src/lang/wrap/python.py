@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs one Python handler inside a sandbox.
+"""Runs one Python program inside a sandbox and, if it has a handler, calls it.
 
 The job comes as frames over one descriptor and the returned value leaves the same way, so stdout
 belongs to the program alone. Two ways lead here: `python3 -c <this text>`, and an interpreter that
@@ -36,6 +36,7 @@ READ_SIZE = 16 * 1024  # more at once only when more was announced: memory never
 VARARGS = 0x04
 FILES = (TextIOWrapper, BufferedWriter, BufferedRandom)
 PLAIN = (dict, list, str, int, float, bool, type(None), tuple)
+MISSING = "\u5fc5\u987b\u5b9a\u4e49 handler(event) \u51fd\u6570"  # the original executor says it so
 CONTEXT_NAMES = ("context", "ctx", "_context", "_ctx", "_")
 
 read, write, fstat, getpid = posix.read, posix.write, posix.fstat, posix.getpid
@@ -617,7 +618,7 @@ def compiled(channel, frames, told, source, path):
 
 
 def execute(channel, frames, path):
-    """Loads the program and calls its handler; the exit code."""
+    """Loads the program and calls its handler, if it has one or must have one; the exit code."""
     source = ""
     try:
         source = frames["C"].decode().removeprefix("\ufeff")
@@ -628,9 +629,12 @@ def execute(channel, frames, path):
         main = make_main(source, path)
         exec(compiled(channel, frames, told, source, path), vars(main))
         handler = vars(main).get("handler")
-        if not callable(handler):
-            return missing(channel, handler)
-        if wants_context(handler):
+        mode = told.get("mode")  # absent: a program without a handler is a script
+        if mode == "script" or not callable(handler):
+            if mode == "handler":
+                return missing(channel, handler)
+            value = None
+        elif wants_context(handler):
             value = handler(event, Context(channel, told, deadline))
         else:
             value = handler(event)
@@ -643,7 +647,7 @@ def execute(channel, frames, path):
 
 def missing(channel, handler):
     what = "defined" if handler is None else f"a function but {type(handler).__name__}"
-    return fail(channel, "HandlerNotFound", f"handler(event) is not {what}")
+    return fail(channel, "HandlerNotFound", f"handler(event) is not {what} ({MISSING})")
 
 
 def answer(channel, told, value):

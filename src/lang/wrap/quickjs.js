@@ -17,6 +17,7 @@ const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
 const ANY_NAME = '(name)=>{"use strict";return eval(name)}';
 const MODULE = /^\s*(?:import\b(?!\s*\()|export\b)/m;
 const ASCII = /^[\x01-\x7f]*$/;
+const MISSING = '\u5fc5\u987b\u5b9a\u4e49 handler(event) \u51fd\u6570'; // the original executor says it so
 const STACK_MAX = 64 * 1024;
 const MESSAGE_MAX = 16 * 1024;
 const REHEARSALS = 20;
@@ -517,6 +518,18 @@ class Session {
 
 // ---- the handler ----
 
+/* Absent mode: a program without a handler is a script; undefined then. */
+function findHandler(job, started, mode) {
+    if (mode === 'script') return undefined;
+    try {
+        return find(job, started);
+    } catch (error) {
+        if (mode !== 'handler') return undefined;
+        const what = error.message.endsWith(' not found') ? 'handler(event) is not defined' : error.message;
+        throw Object.assign(new Error(`${what} (${MISSING})`), { name: 'HandlerNotFound' });
+    }
+}
+
 /* POST /execute: handler(event, context). */
 async function runHandler(frames) {
     const told = parse(frames.X || '{}');
@@ -533,11 +546,10 @@ async function runHandler(frames) {
     try {
         const started = start(job);
         await started.done;
-        text = checkSize(valueText(await find(job, started)(parse(frames.V || '{}'), context)), told.result_max || Infinity);
+        const handler = findHandler(job, started, told.mode);
+        const value = handler === undefined ? null : await handler(parse(frames.V || '{}'), context);
+        text = checkSize(valueText(value), told.result_max || Infinity);
     } catch (error) {
-        if (error.message === "Function 'handler' not found") {
-            error = Object.assign(new Error('handler(event) is not defined'), { name: 'HandlerNotFound' });
-        }
         std.err.puts(`${report(job, error)}\n`);
         leave(1);
     }
