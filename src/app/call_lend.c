@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files that are lent: looked at, not opened. The list of them goes to whoever makes the sandbox
- * (launch/lazy.h); what overlays cannot show is copied instead.
+ * (walls/lazy.h); what overlays cannot show is copied instead.
  */
 #include <errno.h>
 #include <fcntl.h>

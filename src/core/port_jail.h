@@ -40,7 +40,7 @@ struct jail; /* one opened adapter */
 /* The daemon's ends of one sandbox. All owned by whoever holds the struct; -1 when closed. */
 struct sandbox {
     uint64_t id;
-    int ctl; /* SEQPACKET to init: launch/wire.h, struct init_msg */
+    int ctl; /* SEQPACKET to init: wire/wire.h, struct init_msg */
     int job; /* STREAM to the first process: job, then frames both ways */
     int in, out, err;
     enum plan_template template; /* what it really is */
@@ -55,7 +55,7 @@ struct sandbox_spec {
     enum plan_template template;
     const struct limits *limits;
     const char *workspace;    /* NULL: a fresh tmpfs; else the name of a kept workspace */
-    bool persistent;          /* no first process; workers on request (launch/wire.h) */
+    bool persistent;          /* no first process; workers on request (wire/wire.h) */
     bool host_network;        /* persistent only: the host's network instead of one of its own */
     const char *dirs;         /* plan.h; NULL: none */
     const char *dependencies; /* plan.h; NULL: none */

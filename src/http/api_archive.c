@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * /v1/sandboxes/{id}/files/{path}?archive=tar: a directory as a stream, unpacked and packed inside
- * the sandbox (launch/archive.h).
+ * the sandbox (init/archive.h).
  *
  * Either way bytes move no faster than the slower side takes them. An upload is answered when all
  * of it is in place, or as soon as it fails. A download that fails after it has begun can only be

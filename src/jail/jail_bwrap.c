@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walls by bubblewrap, around our init (launch/bwrap.h). Without set-user-id: a host that lets
+ * Walls by bubblewrap, around our init (walls/bwrap.h). Without set-user-id: a host that lets
  * nobody make a user namespace cannot have it.
  */
 #include <errno.h>

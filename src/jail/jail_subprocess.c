@@ -2,7 +2,7 @@
 /*
  * No walls: programs are processes of this host, for a host that is a sandbox itself. Limits, a
  * clean environment, a directory of their own and a complete end they have all the same
- * (launch/plain.h). Chosen only by name, and declared without a trait of isolation.
+ * (walls/plain.h). Chosen only by name, and declared without a trait of isolation.
  */
 #include "jail/native.h"
 

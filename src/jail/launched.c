@@ -12,7 +12,7 @@
 #include "base/os.h"
 #include "jail/jails.h"
 #include "jail/native.h"
-#include "launch/client.h"
+#include "wire/client.h"
 
 /* ---- the port ---- */
 

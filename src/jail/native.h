@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sandboxes from our launcher, some of them warm: what the native jail, bwrap and subprocess have
- * in common. The launcher makes each in its way (launch/keeper.h); from here they look the same.
+ * in common. The launcher makes each in its way (walls/keeper.h); from here they look the same.
  *
  * A box is one sandbox as the daemon sees it. It is asked for with PREPARE and
  * usable at once, because a job may be written before anybody reads it; the

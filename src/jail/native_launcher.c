@@ -6,7 +6,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "jail/native.h"
-#include "launch/client.h"
+#include "wire/client.h"
 
 static void on_started(struct native *n, const struct launch_msg *m, int *fds, size_t fds_n)
 {

@@ -11,7 +11,7 @@
 #include <sys/queue.h>
 
 #include "base/cleanup.h"
-#include "launch/wire.h"
+#include "wire/wire.h"
 
 struct outbox_item;
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "core/result.h"
-#include "launch/wire.h"
+#include "wire/wire.h"
 
 struct usage_files {
     int fd[LAUNCH_FDS_STARTED]; /* owned: cpu, memory peak, oom, pids, alive; -1 when closed */

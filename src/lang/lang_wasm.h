@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plans for the engine 'wasm'. The process that runs them is a copy of a zygote (launch/wasm) that
+ * Plans for the engine 'wasm'. The process that runs them is a copy of a zygote (wasm) that
  * executes nothing; argv is what it is told: "wasm", pages of memory, directories that are writable
  * beside the usual ones, and for modules the file that the module is in and what kind it is of.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A persistent sandbox as the daemon holds it: its init, and the workers inside that
- * do what is asked, one thing at a time each (launch/worker.h).
+ * do what is asked, one thing at a time each (init/worker.h).
  *
  *   take ──▶ busy ──DONE──▶ idle ──▶ taken again
  *              └─let go──▶ lingering ──DONE──▶ idle
@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "core/port_jail.h"
-#include "launch/wire.h"
+#include "wire/wire.h"
 
 struct event_base;
 struct crew;

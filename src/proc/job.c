@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "launch/wire.h"
+#include "wire/wire.h"
 
 enum { NPROC_SLACK = 16 }; /* the second line of defence stands a little behind the first */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan as bytes: the head of the job stream (launch/wire.h). */
+/* A plan as bytes: the head of the job stream (wire/wire.h). */
 #pragma once
 
 #include "base/buf.h"

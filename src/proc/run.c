@@ -29,9 +29,9 @@
 #include "base/fd.h"
 #include "core/frame.h"
 #include "core/port_run.h"
-#include "launch/wire.h"
 #include "proc/job.h"
 #include "proc/run_inner.h"
+#include "wire/wire.h"
 
 enum {
     KILL_MS = 200,      /* init gets this long to kill everything, then the jail does it */

@@ -9,8 +9,8 @@
 
 #include "core/frame.h"
 #include "core/port_run.h"
-#include "launch/wire.h"
 #include "proc/pump.h"
+#include "wire/wire.h"
 
 enum run_state { RUN_RUNNING, RUN_STOPPING, RUN_DRAINING, RUN_SCANNING, RUN_DONE };
 

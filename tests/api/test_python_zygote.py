@@ -2,7 +2,7 @@
 """Python from the zygote: what comes of a program is what a fresh interpreter would have made of it.
 
 Every program is run in a fresh one, and then twice in a warmed one: once with a text that the daemon sees for the
-first time, and once with the code that was kept of it. These go different ways (src/launch/python_program.h).
+first time, and once with the code that was kept of it. These go different ways (src/zygote/python_program.h).
 """
 import json
 import os

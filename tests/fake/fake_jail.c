@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
-#include "launch/wire.h"
+#include "wire/wire.h"
 
 static struct fake_jail *fake_of(struct jail *j)
 {

@@ -18,7 +18,7 @@
 #include "base/fd.h"
 #include "core/port_run.h"
 #include "fake/fake_jail.h"
-#include "launch/wire.h"
+#include "wire/wire.h"
 
 enum { OUTPUT_MAX = 64, RESULT_MAX = 200, RECORDS_MAX = 64 };
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launch/kept.h"
-#include "launch/runner.h"
+#include "init/runner.h"
+#include "launcher/kept.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

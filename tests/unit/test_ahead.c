@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "launch/ahead.h"
+#include "zygote/ahead.h"
 
 enum { FAR = 4 * AHEAD_LINE };
 

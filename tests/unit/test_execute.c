@@ -18,9 +18,9 @@
 #include "app/app.h"
 #include "fake/fake_jail.h"
 #include "fake/fake_lang.h"
-#include "launch/wire.h"
 #include "store/store.h"
 #include "store/worker.h"
+#include "wire/wire.h"
 
 enum { WAITERS_MAX = 16 };
 

@@ -571,7 +571,7 @@ static void cold_is_cold(void **state)
     lang_ops.plan_free(NULL);
 }
 
-/* What launch/wasm/host.js reads from argv. */
+/* What wasm/host.js reads from argv. */
 static void webassembly_is_told_what_to_be(void **state)
 {
     static const struct {

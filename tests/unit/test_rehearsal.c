@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launch/rehearsal.h"
-#include "launch/runner.h"
+#include "init/runner.h"
+#include "zygote/rehearsal.h"
 
 static char *const environment[] = {(char *)"A=1", (char *)"B=2", NULL};
 

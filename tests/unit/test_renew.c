@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launch/renew.h"
+#include "zygote/renew.h"
 
 enum { FROM = 200 }; /* above whatever the test program has open itself */
 

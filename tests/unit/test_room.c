@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launch/room.h"
+#include "init/room.h"
 
 struct scene {
     char base[64], room[ROOM_PATH_MAX];

@@ -17,8 +17,8 @@
 #include "core/frame.h"
 #include "core/port_run.h"
 #include "fake/fake_jail.h"
-#include "launch/wire.h"
 #include "proc/job.h"
+#include "wire/wire.h"
 
 struct stage {
     struct event_base *base;

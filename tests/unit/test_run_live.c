@@ -14,7 +14,7 @@
 #include "core/frame.h"
 #include "core/port_run.h"
 #include "fake/fake_jail.h"
-#include "launch/wire.h"
+#include "wire/wire.h"
 
 struct stage {
     struct event_base *base;

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launch/threads.h"
+#include "zygote/threads.h"
 
 #if defined(__x86_64__)
 

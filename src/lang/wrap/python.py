@@ -5,7 +5,7 @@ The job comes as frames over one descriptor and the returned value leaves the sa
 belongs to the program alone. Two ways lead here: `python3 -c <this text>`, and an interpreter that
 was warmed before: it imports this text as a module and forks. After a fork, every object that is
 touched for the first time costs the copy of a page; so that one goes the way of every program, which
-is execute() here, on its own (launch/python_program.h) and calls what is here only where it ends.
+is execute() here, on its own (zygote/python_program.h) and calls what is here only where it ends.
 
 From exec() on, the interpreter is in the hands of the program, which may replace whatever it can
 reach. Therefore everything needed later is bound now, functions below see a private copy of the

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+#include "init/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/os.h"
+#include "init/archive.h"
+#include "init/entries.h"
+#include "init/fs.h"
+#include "init/loopback.h"
+#include "init/remove.h"
+#include "init/tree.h"
+#include "init/watch.h"
+#include "init/worker.h"
+
+enum {
+    FILE_MODE = 0644,
+    DIRECTORY_MODE = 0755,
+    PART = 32 * 1024, /* read and written at once */
+};
+
+/* One request being carried out. */
+struct request {
+    int sock;
+    const struct init_msg *m;
+    const char *path;
+    const char *bytes; /* behind the path */
+    size_t bytes_n;
+    int fd; /* that came along, or -1 */
+    bool shared;
+};
+
+static void fail(const struct request *r, enum worker_op op)
+{
+    worker_done(r->sock, errno, op, r->path);
+}
+
+static void fill_stat(struct init_msg *m, const struct stat *st)
+{
+    const struct timespec changed = st->st_mtim;
+
+    m->size = st->st_size;
+    m->mode = st->st_mode;
+    m->mtime_s = changed.tv_sec;
+    m->mtime_ns = changed.tv_nsec;
+    m->cpu_us = (int64_t)st->st_ino; /* makes an ETag together with the times */
+}
+
+/* ---- reading ---- */
+
+static bool is_ordinary(int fd, const struct stat *st)
+{
+    return S_ISREG(st->st_mode) && !fs_is_proc(fd);
+}
+
+/* Everything that is no ordinary file is read here and goes as bytes. */
+static void send_bytes(const struct request *r, int fd)
+{
+    struct init_msg m = {.verb = WORKER_BYTES};
+    int64_t left = r->m->size;
+    char part[PART];
+    ssize_t n;
+
+    while ((n = read(fd, part, sizeof part)) > 0) {
+        if (n > left) {
+            errno = EFBIG;
+            fail(r, WORKER_OP_READ);
+            return;
+        }
+        left -= n;
+        worker_say(r->sock, &m, part, (size_t)n, -1);
+    }
+    if (n < 0)
+        fail(r, WORKER_OP_READ);
+    else
+        worker_done(r->sock, 0, WORKER_OP_READ, NULL);
+}
+
+static void verb_read(const struct request *r)
+{
+    cleanup_close int fd = open(r->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct init_msg m = {.verb = WORKER_DONE};
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        fail(r, WORKER_OP_OPEN);
+        return;
+    }
+    if (S_ISDIR(st.st_mode)) {
+        errno = EISDIR;
+        fail(r, WORKER_OP_READ);
+    } else if (!is_ordinary(fd, &st)) {
+        send_bytes(r, fd);
+    } else {
+        fill_stat(&m, &st);
+        worker_say(r->sock, &m, NULL, 0, fd);
+    }
+}
+
+static void verb_stat(const struct request *r)
+{
+    struct init_msg m = {.verb = WORKER_DONE};
+    struct stat st;
+
+    if (stat(r->path, &st) < 0) {
+        fail(r, WORKER_OP_STAT);
+        return;
+    }
+    fill_stat(&m, &st);
+    worker_say(r->sock, &m, NULL, 0, -1);
+}
+
+/* ---- writing ---- */
+
+static int make_directories(const char *path, bool last, char failed[PATH_MAX]);
+
+/* Whatever comes over the descriptor, until its end. 0 or -errno. */
+static int copy_rest(int from, int to, int64_t *total)
+{
+    char part[PART];
+    ssize_t n;
+
+    while ((n = read(from, part, sizeof part)) > 0) {
+        int e = fd_write_all(to, part, (size_t)n);
+
+        if (e < 0)
+            return e;
+        *total += n;
+    }
+    return n < 0 ? -errno : 0;
+}
+
+static void verb_write(const struct request *r)
+{
+    struct init_msg m = {.verb = WORKER_DONE};
+    cleanup_close int fd = -1;
+    char failed[PATH_MAX];
+    struct stat st;
+    int e;
+
+    if (r->m->arg && (e = make_directories(r->path, false, failed)) < 0) {
+        worker_done(r->sock, -e, WORKER_OP_MKDIR, failed);
+        return;
+    }
+    fd = open(r->path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, FILE_MODE);
+    if (fd < 0) {
+        fail(r, WORKER_OP_OPEN);
+        return;
+    }
+    e = fd_write_all(fd, r->bytes, r->bytes_n);
+    m.arg = 0;
+    m.size = (int64_t)r->bytes_n;
+    if (e == 0 && r->fd >= 0)
+        e = copy_rest(r->fd, fd, &m.size);
+    if (e < 0) {
+        errno = -e;
+        fail(r, WORKER_OP_WRITE);
+        return;
+    }
+    if (fstat(fd, &st) == 0)
+        fill_stat(&m, &st);
+    worker_say(r->sock, &m, NULL, 0, -1);
+}
+
+/* ---- directories ---- */
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* One directory that may be there already. */
+static int make_one(const char *path)
+{
+    struct stat st;
+    int first;
+
+    if (mkdir(path, DIRECTORY_MODE) == 0)
+        return 0;
+    first = errno;
+    if (stat(path, &st) < 0)
+        return -first;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+/* `last`: the last component is wanted, too. On failure the path it failed at. */
+static int make_directories(const char *path, bool last, char failed[PATH_MAX])
+{
+    size_t n = strlen(path);
+    int r = 0;
+
+    if (n == 0 || n >= PATH_MAX) {
+        (void)snprintf(failed, PATH_MAX, "%s", path);
+        return n ? -ENAMETOOLONG : -ENOENT;
+    }
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    for (size_t i = 1; i <= n && r == 0; i++) {
+        if ((i < n && path[i] != '/') || path[i - 1] == '/' || (i == n && !last))
+            continue;
+        (void)snprintf(failed, PATH_MAX, "%.*s", (int)i, path);
+        r = make_one(failed);
+    }
+    return r;
+}
+
+int files_make_directories(const char *path, char failed[PATH_MAX])
+{
+    return is_directory(path) ? 0 : make_directories(path, true, failed);
+}
+
+static void verb_mkdir(const struct request *r)
+{
+    char failed[PATH_MAX];
+    int e = files_make_directories(r->path, failed);
+
+    worker_done(r->sock, -e, WORKER_OP_MKDIR, e ? failed : NULL);
+}
+
+/* Several names in each message. */
+static int send_names(const struct request *r, struct entries *all)
+{
+    struct init_msg m = {.verb = WORKER_NAMES};
+    char names[PART];
+    const char *name;
+    size_t n = 0;
+    int error;
+
+    while ((name = entries_next(all, &error))) {
+        size_t len = strlen(name) + 1;
+
+        if (n + len > sizeof names) {
+            worker_say(r->sock, &m, names, n, -1);
+            n = 0;
+        }
+        memcpy(names + n, name, len);
+        n += len;
+    }
+    if (n > 0)
+        worker_say(r->sock, &m, names, n, -1);
+    return error;
+}
+
+static void verb_list(const struct request *r)
+{
+    cleanup_close int fd = open(r->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+    struct entries all = {.fd = fd};
+
+    if (fd < 0) {
+        fail(r, WORKER_OP_OPEN);
+        return;
+    }
+    errno = send_names(r, &all);
+    if (errno != 0)
+        fail(r, WORKER_OP_READ);
+    else
+        worker_done(r->sock, 0, WORKER_OP_OPEN, NULL);
+}
+
+/* ---- removing ---- */
+
+static void verb_remove(const struct request *r)
+{
+    int first;
+
+    if (unlink(r->path) == 0 || (first = errno, rmdir(r->path)) == 0) {
+        worker_done(r->sock, 0, WORKER_OP_REMOVE, NULL);
+        return;
+    }
+    if (errno == ENOTDIR)
+        errno = first; /* it was no directory: the first attempt has the reason */
+    fail(r, WORKER_OP_REMOVE);
+}
+
+/* Then it is known by another name, and what is removed would not be what was named. */
+static bool ends_in_dots(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *last = slash ? slash + 1 : path;
+
+    return strcmp(last, ".") == 0 || strcmp(last, "..") == 0;
+}
+
+static void verb_remove_all(const struct request *r)
+{
+    char *failed = NULL;
+    int e;
+
+    if (ends_in_dots(r->path)) {
+        errno = EINVAL;
+        fail(r, WORKER_OP_REMOVE_ALL);
+        return;
+    }
+    e = remove_all(r->path, &failed);
+    worker_done(r->sock, -e, WORKER_OP_UNLINK, failed);
+    free(failed);
+}
+
+/* ---- network and numbers ---- */
+
+static void verb_connect(const struct request *r)
+{
+    struct init_msg m = {.verb = WORKER_DONE};
+    cleanup_close int fd = loopback_connect((uint16_t)r->m->arg);
+
+    if (fd < 0)
+        worker_done(r->sock, -fd, WORKER_OP_CONNECT, NULL);
+    else
+        worker_say(r->sock, &m, NULL, 0, fd);
+}
+
+static void verb_usage(const struct request *r)
+{
+    pid_t top = r->shared ? getppid() : 0;
+    struct init_msg m = {
+        .verb = WORKER_DONE,
+        .pid = (int32_t)tree_count(top),
+        .size = (int64_t)watch_memory_used(top, UINT64_MAX),
+        .io_write = r->shared ? 0 : fs_used("/workspace") + fs_used("/home"),
+    };
+
+    worker_say(r->sock, &m, NULL, 0, -1);
+}
+
+static void verb_unpack(const struct request *r)
+{
+    archive_unpack(r->sock, r->m, r->path, r->fd);
+}
+
+static void verb_pack(const struct request *r)
+{
+    archive_pack(r->sock, r->m, r->path, r->fd);
+}
+
+static const struct {
+    uint32_t verb;
+    void (*serve)(const struct request *r);
+} verbs[] = {
+    {WORKER_READ,       verb_read      },
+    {WORKER_WRITE,      verb_write     },
+    {WORKER_MKDIR,      verb_mkdir     },
+    {WORKER_REMOVE,     verb_remove    },
+    {WORKER_REMOVE_ALL, verb_remove_all},
+    {WORKER_LIST,       verb_list      },
+    {WORKER_STAT,       verb_stat      },
+    {WORKER_CONNECT,    verb_connect   },
+    {WORKER_UNPACK,     verb_unpack    },
+    {WORKER_PACK,       verb_pack      },
+    {WORKER_USAGE,      verb_usage     },
+};
+
+bool files_serve(int sock, const struct init_msg *m, char *bytes, size_t n, int fd, bool shared)
+{
+    struct request r = {.sock = sock, .m = m, .path = bytes, .fd = fd, .shared = shared};
+
+    if (m->name_n > n)
+        return false;
+    if (n > m->name_n) { /* one byte more than the path: its NUL */
+        r.bytes = bytes + m->name_n + 1;
+        r.bytes_n = n - m->name_n - 1;
+    }
+    if (strlen(r.path) != m->name_n)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+        if (verbs[i].verb == m->verb) {
+            verbs[i].serve(&r);
+            return true;
+        }
+    return false;
+}

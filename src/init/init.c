@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+#include "init/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/os.h"
+#include "core/plan.h"
+#include "init/ending.h"
+#include "init/foreman.h"
+#include "init/process.h"
+#include "init/put.h"
+#include "init/scan.h"
+#include "init/steps.h"
+#include "init/watch.h"
+#include "wire/wire.h"
+
+enum { RELAY_BACKLOG = 64 };
+
+struct state {
+    const struct init *conf;
+    int ctl, signals;
+    int workspace; /* directory */
+    int64_t oom;   /* times it had to kill */
+    bool ended;    /* EXITED was sent */
+    struct scan_birth born;
+    struct scan_dirs dirs; /* of them */
+    pid_t first;           /* the program */
+};
+
+static void tell(const struct state *s, const struct init_msg *m)
+{
+    if (fd_send(s->ctl, m, sizeof *m, NULL, 0) < 0)
+        _exit(0); /* nobody is left to report to */
+}
+
+static void tell_failure(const struct state *s, const char *what, int error)
+{
+    if (steps_tell(s->ctl, what, -error) < 0)
+        _exit(0);
+}
+
+/* ---- starting ---- */
+
+/* Ignored signals stay ignored across exec, and the guard ignores some. */
+static void reset_signals(void)
+{
+    static const int changed[] = {SIGPIPE, SIGINT, SIGTERM, SIGCHLD, SIGXFSZ};
+    sigset_t none;
+
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(changed); i++)
+        (void)signal(changed[i], SIG_DFL);
+}
+
+/* In the new process; fds: job, in, out, err. Whatever else is open in init it must not get. */
+static int take_places(const int fds[INIT_FDS_SPAWN])
+{
+    static const int target[INIT_FDS_SPAWN] = {3, 0, 1, 2};
+    int moved[INIT_FDS_SPAWN];
+
+    for (size_t i = 0; i < INIT_FDS_SPAWN; i++) {
+        moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 64); /* a source may sit on another's target */
+        if (moved[i] < 0)
+            return -errno;
+    }
+    for (size_t i = 0; i < INIT_FDS_SPAWN; i++)
+        if (dup2(moved[i], target[i]) < 0)
+            return -errno;
+    return fd_close_from(4);
+}
+
+/* What cannot be told through the places it could not take is told through the first of each. */
+__attribute__((noreturn)) static void fail_process(const int fds[INIT_FDS_SPAWN], const char *what,
+                                                   int r)
+{
+    (void)dprintf(fds[INIT_FDS_SPAWN - 1], "%s: %s\n", what, strerror(-r));
+    _exit(126);
+}
+
+/* In the new process. fds: job, in, out, err. */
+__attribute__((noreturn)) static void become_process(const struct init_host *host,
+                                                     const int fds[INIT_FDS_SPAWN])
+{
+    int r = process_apart();
+
+    if (r < 0)
+        fail_process(fds, "session", r);
+    process_stand_back(false);
+    reset_signals();
+    r = take_places(fds);
+    if (r < 0)
+        fail_process(fds, "standard streams", r);
+    /* Its own memory is the tenant's to inspect; only init's is not. */
+    (void)!process_visible(true);
+    host->run(host->user);
+    _exit(127);
+}
+
+static const int first_fds[INIT_FDS_SPAWN] = {INIT_FD_JOB, INIT_FD_IN, INIT_FD_OUT, INIT_FD_ERR};
+
+void init_first(const struct init_host *host, const struct cpus *cpus, int gate)
+{
+    char open;
+
+    if (fd_read_full(gate, &open, sizeof open) != sizeof open)
+        _exit(126); /* pid 1 has said why */
+    process_spread(cpus);
+    become_process(host, first_fds);
+}
+
+/* If it is gone already, the loop will see. */
+static int open_gate(int gate)
+{
+    static const char open = 1;
+    int r = write(gate, &open, sizeof open) < 0 && errno != EPIPE ? -errno : 0;
+
+    (void)close(gate);
+    return r;
+}
+
+/* The descriptors are taken. */
+static void spawn(struct state *s, int fds[INIT_FDS_SPAWN])
+{
+    int error;
+
+    s->first = init_fork(s->conf->host);
+    if (s->first == 0)
+        become_process(s->conf->host, fds);
+    error = errno;
+    fd_close_all(fds, INIT_FDS_SPAWN);
+    if (s->first < 0)
+        tell_failure(s, "start a process", error);
+}
+
+/* ---- ending ---- */
+
+/* Of what was reaped. */
+static void fill_usage(struct init_msg *m)
+{
+    struct rusage u;
+
+    if (getrusage(RUSAGE_CHILDREN, &u) < 0)
+        return;
+    m->cpu_us = (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
+                u.ru_stime.tv_usec;
+    m->maxrss = process_maxrss(u.ru_maxrss);
+    m->io_read = (int64_t)u.ru_inblock * 512;
+    m->io_write = (int64_t)u.ru_oublock * 512;
+}
+
+static void ended(struct state *s, int status)
+{
+    struct init_msg m = {.verb = INIT_EXITED, .status = status};
+
+    if (s->ended)
+        return;
+    s->ended = true;
+    m.oom = s->oom;
+    ending_wait(s->conf, s->signals, s->first, NULL);
+    fill_usage(&m);
+    m.arg = scan_entries(s->workspace);
+    tell(s, &m);
+}
+
+/* Has no number been given to anybody but the threads of the first process? */
+static bool alone_with_first(const struct state *s, int threads)
+{
+    return process_newest() == s->first + threads - 1;
+}
+
+/* kill(-1) looks at every process of the host, which may be many, and the answer waits for it. A
+ * fork that the signal does not stop has its number by then. */
+static void kill_alone(const struct state *s, int threads)
+{
+    (void)kill(s->first, SIGKILL);
+    if (!alone_with_first(s, threads))
+        (void)kill(-1, SIGKILL);
+}
+
+/*
+ * The first process says that it is done and about to leave. If there has never been another one,
+ * nothing is gained by waiting until its memory is gone. Saying so and going on regardless ends
+ * with the same signal as always.
+ */
+static void said_done(struct state *s, int value)
+{
+    struct init_msg m = init_left(value);
+    int threads = value >> 8;
+
+    if (s->ended || !s->conf->accounted || !alone_with_first(s, threads))
+        return; /* its exit will tell */
+    s->ended = true;
+    kill_alone(s, threads);
+    m.arg = scan_entries(s->workspace);
+    tell(s, &m);
+}
+
+static void on_signal(struct state *s)
+{
+    int status, value;
+    pid_t pid;
+
+    while (signals_next(s->signals, s->first, &value))
+        said_done(s, value);
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0 || (pid < 0 && errno == EINTR))
+        if (pid > 0 && pid == s->first)
+            ended(s, status);
+}
+
+/* ---- commands ---- */
+
+static void stop(struct state *s)
+{
+    int status = SIGKILL;
+
+    ending_wait(s->conf, s->signals, s->first, &status);
+    ended(s, status);
+}
+
+/* A soft interrupt: SIGINT as a terminal would send it. The group is that of the program alone. */
+static void signal_first(struct state *s, int64_t number)
+{
+    struct init_msg m = {.verb = INIT_SIGNALLED};
+
+    if (!s->ended && s->first > 1 && number == SIGINT)
+        (void)kill(-s->first, SIGINT);
+    tell(s, &m);
+}
+
+static void put(const struct state *s, const struct init_msg *m, const char *name, int fd)
+{
+    struct init_msg done = {.verb = INIT_PUT_DONE};
+
+    done.arg = -put_file(s->workspace, name, fd, m->arg, m->size);
+    tell(s, &done);
+}
+
+static void command(struct state *s)
+{
+    struct {
+        struct init_msg m;
+        char name[INIT_NAME_MAX + 1];
+    } in;
+    const struct init_msg *m = &in.m;
+    cleanup_close int fd = -1;
+    size_t fds_n = 1;
+    ssize_t got = fd_recv(s->ctl, &in, sizeof *m + INIT_NAME_MAX, &fd, &fds_n);
+
+    if (fds_n == 0)
+        fd = -1;
+    if (got < (ssize_t)sizeof *m || m->name_n != (size_t)got - sizeof *m)
+        _exit(0); /* the daemon let go */
+    in.name[m->name_n] = '\0';
+    if (m->verb == INIT_STOP)
+        stop(s);
+    else if (m->verb == INIT_SCAN)
+        scan_workspace(&(struct scan_order){s->workspace, s->ctl, m->arg != 0, s->born, &s->dirs});
+    else if (m->verb == INIT_SIGNAL)
+        signal_first(s, m->arg);
+    else if (m->verb == INIT_PUT && fd >= 0)
+        put(s, m, in.name, fd);
+}
+
+static void loop(struct state *s)
+{
+    struct pollfd p[] = {
+        {.fd = s->ctl,     .events = POLLIN},
+        {.fd = s->signals, .events = POLLIN},
+    };
+
+    for (;;) {
+        int r = poll(p, ARRAY_LEN(p), s->conf->memory_max && !s->ended ? watch_ms : -1);
+
+        if (r < 0 && errno != EINTR)
+            return;
+        if (r < 0)
+            continue; /* what p says is from the last time */
+        if (p[0].revents & POLLHUP)
+            _exit(0); /* the daemon let go */
+        if (s->conf->memory_max && !s->ended &&
+            watch_exceeded(s->conf->shared ? getpid() : 0, s->conf->memory_max)) {
+            s->oom++;
+            stop(s);
+        }
+        if (p[1].revents)
+            on_signal(s);
+        if (p[0].revents)
+            command(s);
+    }
+}
+
+/* What arrives there the daemon accepts itself. Nobody inside ever holds the listener, so nobody
+ * can change what it does. */
+static int relay_open(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(PLAN_RELAY_PORT),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    cleanup_close int fd = os_socket(AF_INET, SOCK_STREAM, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, RELAY_BACKLOG) < 0)
+        return -errno;
+    return take_fd(&fd);
+}
+
+static void relay_hand_out(const struct state *s)
+{
+    cleanup_close int fd = relay_open();
+    struct init_msg m = {.verb = fd < 0 ? INIT_FAILED : INIT_RELAY, .arg = fd < 0 ? -fd : 0};
+
+    if (fd_send(s->ctl, &m, sizeof m, &fd, fd >= 0 ? 1 : 0) < 0 || fd < 0)
+        _exit(0);
+}
+
+void init_run(const struct init *conf)
+{
+    struct state s = {.conf = conf, .ctl = conf->ctl, .signals = -1, .workspace = -1};
+    struct init_msg ready = {.verb = INIT_READY};
+    int first[INIT_FDS_SPAWN];
+
+    process_stand_back(false);
+    if (conf->persistent)
+        foreman_run(conf);
+    process_name("sandbox-init");
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error, not our end */
+    s.signals = signals_open(SIGNALS_DONE);
+    if (s.signals < 0) { /* the end of the program would never be seen */
+        tell_failure(&s, "signals of init", -s.signals);
+        _exit(1);
+    }
+    s.workspace =
+        conf->tree >= 0 ? conf->tree : open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (conf->lazy) {
+        scan_note(s.workspace, &s.dirs);
+        s.born = scan_birth_now();
+    }
+    if (conf->relay)
+        relay_hand_out(&s);
+    s.first = conf->first;
+    if (s.first > 0) {
+        int r = open_gate(conf->gate);
+
+        if (r < 0) {
+            tell_failure(&s, "gate", -r);
+            _exit(1);
+        }
+    } else {
+        process_spread(conf->cpus);
+        memcpy(first, first_fds, sizeof first);
+        spawn(&s, first);
+    }
+    tell(&s, &ready);
+    on_signal(&s); /* one that was there before us may have ended before us */
+    loop(&s);
+    _exit(1);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the program sandbox-init is told when it becomes pid 1 of a sandbox: by
+ * bubblewrap's keeper, which lets it start everything, and by a zygote's, which
+ * has forked the first process already (birth.h).
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "init/steps.h"
+#include "wire/cpus.h"
+#include "wire/wire.h"
+
+#define INIT_PROGRAM "/opt/sandbox-executor/bin/sandbox-init" /* in the template root */
+
+enum { INIT_FD_GATE = INIT_FD_DEPENDENCIES }; /* free again once that is mounted */
+
+/* Opens it, where no keeper has (birth_keep()). Before the mounts: directories that a sandbox has
+ * of its own may hide where it is. */
+int step_program(const struct confine *c);
+
+struct init_order {
+    struct launch_msg msg;
+    struct cpus cpus;
+    pid_t first;    /* 0: none yet */
+    bool accounted; /* see init.h */
+};

@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: MIT */
-#pragma once
-
-#include "launch/napi.h"
-
-/* Puts every text under its name. */
-void zygote_node_texts(napi_env env, napi_value object);

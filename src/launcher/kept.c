@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/kept.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/sys.h"
+
+/* Half-made; the dot keeps it out of reach of whoever chooses names. */
+static const char half[] = ".new";
+
+void kept_init(struct kept *k, const char *path, uid_t first, bool rootless)
+{
+    struct stat st;
+
+    *k = (struct kept){.dir = -1, .first = first, .rootless = rootless};
+    if (!*path || strlen(path) >= sizeof k->path || stat(path, &st) < 0)
+        return;
+    (void)snprintf(k->path, sizeof k->path, "%s", path);
+    k->dev = st.st_dev;
+    k->ino = st.st_ino;
+}
+
+void kept_be_plain(struct kept *k, uid_t user, gid_t group)
+{
+    k->plain = true;
+    k->user = user;
+    k->group = group;
+}
+
+void kept_enter(struct kept *k)
+{
+    cleanup_close int dir = k->path[0] ? open(k->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct stat st;
+
+    if (dir < 0 || fstat(dir, &st) < 0 || st.st_dev != k->dev || st.st_ino != k->ino)
+        return;
+    if (k->plain && st.st_uid == geteuid() && st.st_uid != k->user)
+        (void)!fchmod(dir, (st.st_mode & 07777) | 0011); /* there is no mount to lead past it */
+    k->dir = take_fd(&dir);
+}
+
+/* ---- users ---- */
+
+static bool is_ours(const struct kept *k, uid_t uid)
+{
+    if (k->plain)
+        return uid == k->user;
+    return uid >= k->first && uid - k->first < KEPT_USERS;
+}
+
+/* Behind the highest in use. A user is given away again only after all his files are gone. */
+static int find_next(struct kept *k)
+{
+    int again = openat(k->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = again >= 0 ? fdopendir(again) : NULL;
+    struct stat st;
+
+    if (!d) {
+        closep(&again);
+        return -EIO;
+    }
+    k->next = k->first;
+    for (const struct dirent *at; (at = readdir(d));)
+        if (fstatat(k->dir, at->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_ours(k, st.st_uid) &&
+            st.st_uid >= k->next)
+            k->next = st.st_uid + 1;
+    (void)closedir(d);
+    return 0;
+}
+
+static int take_user(struct kept *k, uid_t *ret)
+{
+    int r = k->next == 0 && !k->plain ? find_next(k) : 0;
+
+    if (k->plain) {
+        *ret = k->user;
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    if (!is_ours(k, k->next))
+        return -EUSERS;
+    *ret = k->next++;
+    return 0;
+}
+
+/* ---- workspaces ---- */
+
+static int open_directory(int at, const char *name)
+{
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* It gets its owner before it gets its name: a crash in between leaves nothing half-owned. */
+static int make(struct kept *k, const char *name)
+{
+    cleanup_close int dir = -1;
+    uid_t uid = 0;
+    int r = k->rootless ? 0 : take_user(k, &uid);
+
+    if (r < 0)
+        return r;
+    if (mkdirat(k->dir, half, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    dir = open_directory(k->dir, half);
+    if (dir < 0 || (!k->rootless && fchown(dir, uid, k->plain ? k->group : uid) < 0))
+        return -errno;
+    return fd_rename_new(k->dir, half, name);
+}
+
+static int open_or_make(struct kept *k, const char *name)
+{
+    int fd = open_directory(k->dir, name), r;
+
+    if (fd >= 0 || errno != ENOENT)
+        return fd >= 0 ? fd : -errno;
+    r = make(k, name);
+    if (r < 0 && r != -EEXIST)
+        return r;
+    fd = open_directory(k->dir, name);
+    return fd >= 0 ? fd : -errno;
+}
+
+static bool name_is_safe(const char *name, size_t max)
+{
+    return memchr(name, '\0', max) && name[0] && name[0] != '.' && !strchr(name, '/');
+}
+
+int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree, uid_t *ret_uid,
+              struct err *e)
+{
+    cleanup_close int dir = -1;
+    struct stat st;
+    int tree;
+
+    if (!name_is_safe(name, name_max))
+        return err_set(e, ERR_CALLER, "bad workspace name");
+    if (k->dir < 0)
+        return err_set(e, ERR_HOST, "there is no directory for kept workspaces");
+    dir = open_or_make(k, name);
+    if (dir < 0)
+        return err_sys(e, dir, "workspace '%s'", name);
+    if (fstat(dir, &st) < 0)
+        return err_sys(e, -errno, "workspace '%s'", name);
+    if (!k->rootless && !is_ours(k, st.st_uid))
+        return err_set(e, ERR_HOST, "workspace '%s' belongs to user %u and was not made here", name,
+                       (unsigned)st.st_uid);
+    tree = k->plain ? take_fd(&dir) : kept_mount(dir, false);
+    if (tree < 0)
+        return err_sys(e, tree, "mount workspace '%s'", name);
+    *ret_tree = tree;
+    *ret_uid = k->rootless ? 0 : st.st_uid;
+    return 0;
+}
+
+/* ---- what is only read ---- */
+
+/* Two components, neither of them hidden. */
+static bool pair_is_safe(const char *name, size_t max)
+{
+    const char *slash = memchr(name, '\0', max) ? strchr(name, '/') : NULL;
+
+    return slash && slash > name && name[0] != '.' && slash[1] && slash[1] != '.' &&
+           !strchr(slash + 1, '/');
+}
+
+int kept_open_read_only(const struct kept *k, const char *name, size_t name_max, int *ret_tree,
+                        struct err *e)
+{
+    cleanup_close int dir = -1;
+    int tree;
+
+    if (!pair_is_safe(name, name_max))
+        return err_set(e, ERR_CALLER, "bad name of dependencies");
+    if (k->dir < 0)
+        return err_set(e, ERR_HOST, "there is no directory for dependencies");
+    if (k->plain)
+        return err_set(e, ERR_HOST, "dependencies of a session need a jail that can mount them");
+    dir = fd_open_beneath(k->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, FD_LINKS_NEVER);
+    if (dir < 0)
+        return err_sys(e, dir, "dependencies '%s'", name);
+    tree = kept_mount(dir, true);
+    if (tree < 0)
+        return err_sys(e, tree, "mount dependencies '%s'", name);
+    *ret_tree = tree;
+    return 0;
+}
+
+int kept_mount(int dir, bool read_only)
+{
+    return sys_clone_mount(dir, read_only ? MOUNT_ATTR_RDONLY : 0);
+}

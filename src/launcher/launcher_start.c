@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* How the launcher comes to be what launcher.c is. */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "core/port_jail.h"
+#include "init/runner.h"
+#include "launcher/guard.h"
+#include "launcher/launcher_inner.h"
+#include "launcher/lend.h"
+#include "walls/root.h"
+#include "zygote/prestart.h"
+
+enum { BIRTHS_MIN = 2 }; /* made at a time; one for each processor, if there are more */
+
+static unsigned traits(const struct launcher *l)
+{
+    unsigned t = l->slots.kind->traits;
+
+    if (l->slots.cgroups.version && cgroups_has(&l->slots.cgroups, CG_MEMORY))
+        t |= JAIL_MEMORY;
+    if (l->slots.cgroups.version && cgroups_has(&l->slots.cgroups, CG_PIDS))
+        t |= JAIL_PIDS;
+    if (l->slots.cgroups.version && cgroups_has(&l->slots.cgroups, CG_CPU))
+        t |= JAIL_CPU;
+    return t;
+}
+
+static unsigned templates(const struct launcher *l)
+{
+    unsigned t = l->prestarted;
+
+    if (l->slots.kind != &keeper_native)
+        return BIT(TEMPLATE_EXEC);
+    for (unsigned i = 0; i < TEMPLATE_COUNT; i++)
+        t |= zygotes_has(&l->slots.zygotes, (enum plan_template)i) ? BIT(i) : 0;
+    return t;
+}
+
+/* Without namespaces whoever loses his parent comes to us, who is no pid 1. */
+static int prepare_plain(struct launcher *l, struct err *e)
+{
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        return err_sys(e, -errno, "become a reaper");
+    closep(&l->programs);
+    l->programs = -1;
+    kept_enter(&l->kept);
+    kept_enter(&l->shelf);
+    return 0;
+}
+
+static int hear_of_children(struct launcher *l, struct err *e)
+{
+    sigset_t mask;
+
+    (void)sigemptyset(&mask);
+    (void)sigaddset(&mask, SIGCHLD);
+    l->children = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (l->children < 0 || sigprocmask(SIG_SETMASK, &mask, NULL) < 0)
+        return err_sys(e, -errno, "hear of children");
+    return 0;
+}
+
+static int hear(struct launcher *l, struct err *e)
+{
+    struct epoll_event daemon = {.events = EPOLLIN, .data.u64 = LAUNCHER_DAEMON};
+    struct epoll_event children = {.events = EPOLLIN, .data.u64 = LAUNCHER_CHILDREN};
+
+    if (hear_of_children(l, e) < 0)
+        return -1;
+    l->slots.events = epoll_create1(EPOLL_CLOEXEC);
+    if (l->slots.events < 0 || epoll_ctl(l->slots.events, EPOLL_CTL_ADD, l->daemon, &daemon) < 0 ||
+        epoll_ctl(l->slots.events, EPOLL_CTL_ADD, l->children, &children) < 0)
+        return err_sys(e, -errno, "hear of everything");
+    return 0;
+}
+
+static int prepare(struct launcher *l, struct err *e)
+{
+    if (hear(l, e) < 0)
+        return -1;
+    if (!l->slots.kind->rooted)
+        return prepare_plain(l, e);
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+        return err_sys(e, -errno, "private mount namespace");
+    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return err_sys(e, -errno, "own /proc");
+    if (filters_build(&l->slots.filters, e) < 0)
+        return -1;
+    if (root_template(l->slots.rootless, l->programs, &l->slots.mntns, e) < 0)
+        return -1;
+    for (unsigned t = 0; t < TEMPLATE_COUNT; t++)
+        l->prestarted |= prestart_has((enum plan_template)t, l->programs) ? BIT(t) : 0;
+    closep(&l->programs); /* no sandbox descends from a process that holds it */
+    l->programs = -1;
+    l->slots.zygotes.mntns = l->slots.mntns;
+    kept_enter(&l->kept);
+    kept_enter(&l->shelf);
+    return 0;
+}
+
+static size_t cpus_count(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) < 0 ? 0 : CPU_COUNT(&set);
+
+    return n > 0 ? (size_t)n : 1;
+}
+
+/* Pid 1 of the launcher's pid namespace. */
+void launcher_main(struct launcher *l)
+{
+    struct launch_msg hello = {.verb = LAUNCH_HELLO};
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_NAME, "sandbox-launch");
+    (void)signal(SIGPIPE, SIG_IGN);
+    l->slots.exec_host = (struct init_host){.run = runner_exec};
+    l->slots.cpus_n = cpus_count();
+    /* More at a time would only take the caches from each other: a third more work for each. */
+    l->slots.births_max = l->slots.cpus_n > BIRTHS_MIN ? l->slots.cpus_n : BIRTHS_MIN;
+    if (prepare(l, &hello.err) == 0) {
+        hello.traits = traits(l);
+        hello.templates = templates(l);
+        lend_tell(&l->slots, &hello);
+        (void)snprintf(hello.workspace, sizeof hello.workspace, "%s",
+                       l->slots.cgroups.version == 2   ? "cgroup2"
+                       : l->slots.cgroups.version == 1 ? "cgroup1"
+                                                       : l->slots.cgroups.why);
+    }
+    launcher_say(l, &hello, NULL, 0);
+    if (hello.err.kind != ERR_NONE)
+        exit(EXIT_SUCCESS); /* the daemon has the reason; trying again would not help */
+    launcher_loop(l);
+    exit(EXIT_FAILURE);
+}

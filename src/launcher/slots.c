@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/slots.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/sys.h"
+#include "init/tree.h"
+#include "walls/keeper.h"
+#include "zygote/prestart.h"
+
+enum {
+    PURGES_MAX = 100,
+    PURGE_MS = 2,
+    SPARE_MAX = 16,     /* idle slots of a template that stay */
+    SPARE_US = 2000000, /* the others go when nobody has used them for so long */
+};
+
+size_t slots_idle(const struct slots *all, enum plan_template t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < all->n; i++)
+        n += all->slot[i].open && !all->slot[i].busy && all->slot[i].template == t;
+    return n;
+}
+
+/* A sandbox is being made there. */
+static bool is_birth(const struct slot *s)
+{
+    return s->open && s->busy && s->pidfd < 0;
+}
+
+size_t slots_births(const struct slots *all, enum plan_template t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < all->n; i++)
+        n += is_birth(&all->slot[i]) && all->slot[i].template == t;
+    return n;
+}
+
+/*
+ * Under load sandboxes die in bunches: their slots are idle for a moment and wanted in the next.
+ * Whoever closed them at once would make a new keeper, with groups and a network of its own, for
+ * every few runs.
+ */
+struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later)
+{
+    size_t idle[TEMPLATE_COUNT] = {0};
+
+    *ret_later = false;
+    for (size_t i = 0; i < all->n; i++) {
+        struct slot *s = &all->slot[i];
+
+        if (!s->open || s->busy || ++idle[s->template] <= SPARE_MAX)
+            continue;
+        if (now - s->idle_since >= SPARE_US)
+            return s;
+        *ret_later = true;
+    }
+    return NULL;
+}
+
+void slot_close(struct slots *all, struct slot *s)
+{
+    if (s->keeper >= 0) /* keepers that start now have it, too, for a moment */
+        (void)epoll_ctl(all->events, EPOLL_CTL_DEL, s->keeper, NULL);
+    fd_close_all(&s->keeper, 1); /* the keeper exits on end of file */
+    fd_close_all(&s->pidfd, 1);
+    cgroup_slot_close(&s->cgroup);
+    if (all->cgroups.version && all->graves_n < SLOTS_MAX)
+        all->graves[all->graves_n++] = s->index;
+    s->open = false;
+}
+
+/* Bounded: what outruns so many passes is met again at the next loss, or by the guard. */
+void slots_purge(const struct slots *all)
+{
+    pid_t keepers[SLOTS_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < all->n; i++)
+        if (all->slot[i].open && all->slot[i].pid > 0)
+            keepers[n++] = all->slot[i].pid;
+    for (int pass = 0; pass < PURGES_MAX && tree_kill(getpid(), keepers, n) > 0; pass++)
+        (void)poll(NULL, 0, PURGE_MS);
+}
+
+/* A group can go only after its last process did. What refuses now is tried again, and at the very
+ * end the guard removes everything. */
+bool slots_bury(struct slots *all)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < all->graves_n; i++)
+        if (!cgroup_slot_remove(&all->cgroups, all->graves[i]))
+            all->graves[kept++] = all->graves[i];
+    all->graves_n = kept;
+    return kept > 0;
+}
+
+static struct keeper keeper_of(const struct slots *all, const struct slot *s, int sock)
+{
+    struct keeper k = {
+        .kind = all->kind,
+        .slot = s->index,
+        .user = all->user,
+        .group = all->group,
+        .rooms = all->rooms,
+        .rootless = all->rootless,
+        .netns_fresh = all->netns_fresh,
+        /* by place, not by index: two that live at the same time must never share one */
+        .uid_first = all->uid_base + (uid_t)(s - all->slot) * UIDS_PER_SLOT,
+        .sock = sock,
+        .mntns = all->mntns,
+        .filters = &all->filters,
+        .host = prestart_host(s->template) ? prestart_host(s->template) : &all->exec_host,
+    };
+
+    memcpy(k.procs, s->cgroup.procs, sizeof k.procs);
+    return k;
+}
+
+/* The place in the upper half, the descriptor below: whoever has the place next has another. */
+static int watch(const struct slots *all, const struct slot *s)
+{
+    struct epoll_event ev = {.events = EPOLLIN,
+                             .data.u64 = (uint64_t)(s - all->slot) << 32 | (uint32_t)s->keeper};
+
+    return epoll_ctl(all->events, EPOLL_CTL_ADD, s->keeper, &ev) < 0 ? -errno : 0;
+}
+
+struct slot *slot_of(struct slots *all, uint64_t told)
+{
+    struct slot *s = &all->slot[told >> 32];
+
+    return s->open && s->keeper == (int)(uint32_t)told ? s : NULL;
+}
+
+/* A keeper of our own, or one forked by the zygote of that template. */
+static int start_keeper(struct slots *all, struct slot *s, struct err *e)
+{
+    cleanup_close int here = -1, there = -1;
+    struct keeper k;
+    int sp[2], r;
+    pid_t pid;
+
+    r = fd_message_pair(sp);
+    if (r < 0)
+        return err_sys(e, r, "keeper socket");
+    here = sp[0], there = sp[1];
+    k = keeper_of(all, s, there);
+    if (s->template != TEMPLATE_EXEC && !prestart_host(s->template)) {
+        if (zygotes_fork(&all->zygotes, s->template, &k, &s->generation, e) < 0)
+            return -1;
+    } else {
+        pid = fork();
+        if (pid < 0)
+            return err_sys(e, -errno, "fork a keeper");
+        if (pid == 0) {
+            if (sys_unblock_signals() < 0)
+                _exit(1);
+            keeper_run(&k);
+        }
+        s->pid = pid;
+    }
+    s->keeper = take_fd(&here);
+    r = watch(all, s);
+    return r < 0 ? err_sys(e, r, "hear of the keeper of slot %u", s->index) : 0;
+}
+
+struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e)
+{
+    struct slot *s = NULL;
+
+    for (size_t i = 0; i < SLOTS_MAX && !s; i++)
+        if (!all->slot[i].open) {
+            s = &all->slot[i];
+            all->n = i + 1 > all->n ? i + 1 : all->n;
+        }
+    if (!s)
+        return (void)err_set(e, ERR_BUSY, "all %d slots are in use", SLOTS_MAX), NULL;
+    *s = (struct slot){.open = true,
+                       .index = all->next_index++,
+                       .template = t,
+                       .idle_since = clock_us(),
+                       .keeper = -1,
+                       .pidfd = -1};
+    if (cgroup_slot_open(&all->cgroups, s->index, &s->cgroup, e) < 0) {
+        s->open = false;
+        return NULL;
+    }
+    if (start_keeper(all, s, e) < 0) {
+        slot_close(all, s);
+        return NULL;
+    }
+    return s;
+}
+
+/* Keepers stay on one processor (keeper_cpu()): the one on which the least is being made. */
+struct slot *slot_find_idle(struct slots *all, enum plan_template t)
+{
+    unsigned births[CPU_SETSIZE] = {0};
+    struct slot *best = NULL;
+
+    for (size_t i = 0; i < all->n; i++)
+        births[keeper_cpu(all->slot[i].index, all->cpus_n)] += is_birth(&all->slot[i]);
+    for (size_t i = 0; i < all->n; i++) {
+        struct slot *s = &all->slot[i];
+
+        if (s->open && !s->busy && s->template == t &&
+            (!best || births[keeper_cpu(s->index, all->cpus_n)] <
+                          births[keeper_cpu(best->index, all->cpus_n)]))
+            best = s;
+    }
+    return best;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The launcher's slots: places where one sandbox at a time can live.
+ *
+ *      (none) ──open──▶ IDLE ──PREPARE──▶ BUSY ──DEAD, clean──▶ IDLE
+ *                                           └─DEAD, anything odd─▶ closed
+ *
+ * A slot that saw an out-of-memory kill, kept memory charged, or whose keeper
+ * failed is closed and never used again; the next one gets a fresh index.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/plan.h"
+#include "walls/cgroup.h"
+#include "walls/plain.h"
+#include "wire/wire.h"
+#include "zygote/zygote.h"
+
+enum { SLOTS_MAX = 2048 };
+
+struct slot {
+    bool open, busy, told; /* told: the daemon has its usage descriptors */
+    bool lost;             /* its keeper did not take a sandbox: it is gone */
+    bool doomed;           /* who is in it was to be killed before anybody could */
+    unsigned index;        /* unique for the life of the launcher */
+    enum plan_template template;
+    pid_t pid;  /* of the keeper; 0: a zygote's child */
+    int keeper; /* owned: socket; -1 when closed */
+    int pidfd;  /* owned: pid 1 of the sandbox in it, or -1 */
+    uint64_t id;
+    uint64_t idle_since; /* microseconds */
+    unsigned generation; /* of the zygote behind it */
+    int64_t oom_before;
+    struct cgroup_slot cgroup;
+};
+
+/* What all slots are made from. */
+struct slots {
+    int mntns;                      /* owned: template root */
+    const struct keeper_kind *kind; /* how sandboxes are made */
+    bool rootless, netns_fresh;
+    uid_t uid_base;
+    uid_t user; /* of the daemon, as it will be */
+    gid_t group;
+    char rooms[ROOMS_MAX]; /* "": sandboxes have roots of their own */
+    struct cgroups cgroups;
+    struct filters filters;
+    struct init_host exec_host;
+    struct zygotes zygotes;
+
+    int events; /* owned: epoll, tells which keeper has said something (slot_of()) */
+    unsigned next_index;
+    struct slot slot[SLOTS_MAX];
+    size_t n;                   /* highest used + 1 */
+    size_t cpus_n;              /* that keepers are spread over */
+    size_t births_max;          /* slots_births() of each template at most */
+    unsigned graves[SLOTS_MAX]; /* closed slots whose groups are still there */
+    size_t graves_n;
+};
+
+/* A new one with its keeper; NULL with ERR_BUSY when all are in use. */
+struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e);
+struct slot *slot_find_idle(struct slots *all, enum plan_template t);
+/* The keeper, and whatever lives in it, ends. */
+void slot_close(struct slots *all, struct slot *s);
+
+size_t slots_idle(const struct slots *all, enum plan_template t);
+/* In which a sandbox is being made. The first one of a keeper may wait for its zygote, so each
+ * template counts for itself. */
+size_t slots_births(const struct slots *all, enum plan_template t);
+/* Of what all->events told; NULL: it has been closed since. */
+struct slot *slot_of(struct slots *all, uint64_t told);
+/* An idle one that no rush has needed for a while, or NULL. ret_later: there will be. */
+struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later);
+/* Without a pid namespace: ends whatever lost its keeper. */
+void slots_purge(const struct slots *all);
+/* Removes groups of closed slots; true while some are left. */
+bool slots_bury(struct slots *all);

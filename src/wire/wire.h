@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What travels between the daemon, the launcher and the sandboxes' inits.
+ * Fixed-size messages, no pointers, descriptors by SCM_RIGHTS. PROTOCOL, beside
+ * this file, tells the story; here are the bytes.
+ */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "core/plan.h"
+
+/* ---- daemon <-> launcher: SEQPACKET ---- */
+
+enum launch_verb {
+    /* daemon to launcher */
+    LAUNCH_PREPARE = 1, /* build a sandbox; fds: ctl, job, in, out, err (the child's ends) */
+    LAUNCH_KILL,        /* kill sandbox `id` at once */
+
+    /* launcher to daemon */
+    LAUNCH_HELLO,   /* first message, and again after a restart: traits this host gives */
+    LAUNCH_STARTED, /* sandbox `id` runs in `slot`; fds when the slot is new: cpu, memory, oom, pids
+                     */
+    LAUNCH_FAILED,  /* sandbox `id` was not made; text says why */
+    LAUNCH_DEAD,    /* sandbox `id` is gone and its slot is clean or retired */
+    LAUNCH_VERB_COUNT,
+};
+
+enum {
+    LAUNCH_PERSISTENT = 1,   /* PREPARE: no first process, lives until released */
+    LAUNCH_WATCH_MEMORY = 2, /* PREPARE: no memory controller here; init watches instead */
+    LAUNCH_CGROUP2 = 4,      /* STARTED: usage files are those of version 2 */
+    LAUNCH_RETIRED = 8,      /* DEAD: the slot is closed, its usage files are void */
+    LAUNCH_HOST_NET = 16,    /* PREPARE: the host's network instead of one of its own */
+    LAUNCH_RELAY = 32,       /* PREPARE: init hands out a listener on its loopback: INIT_RELAY */
+    LAUNCH_LAZY = 64,  /* HELLO: host directories can be lent (lazy.h); else `dirs` says why */
+    LAUNCH_RUSH = 128, /* launcher to keeper: many wait; what is made stands back for what runs */
+};                     /* flags */
+
+enum {
+    LAUNCH_FDS_PREPARE = 5,
+    LAUNCH_FDS_STARTED = 5,
+    LAUNCH_WORKSPACE_MAX = 136,
+    LAUNCH_DIRS_MAX = 256,
+    LAUNCH_DEPENDENCIES_MAX = 152,
+    LAUNCH_TREES_MAX = 2, /* launcher to keeper: workspace, dependencies; those that are named */
+    LAUNCH_LAZY_MAX = PLAN_LAZY_MAX,
+    LAUNCH_FDS_MAX = LAUNCH_FDS_PREPARE + LAUNCH_LAZY_MAX + 1,
+};
+
+struct launch_msg {
+    uint32_t verb;
+    uint32_t template;
+    uint64_t id;
+    uint64_t memory_max, workspace_max, workspace_files, tmp_max;
+    uint32_t pids_max, slot;
+    uint32_t traits, templates; /* HELLO: enum jail_trait; which templates can be warmed */
+    int32_t status;             /* DEAD: wait status of init */
+    uint32_t flags;
+    uint32_t workspace_uid; /* launcher to keeper: whose the kept workspace is; 0: nobody's */
+    uint32_t lazy_n; /* PREPARE: host directories that are lent; fds: one of each, then the list */
+    char
+        workspace[LAUNCH_WORKSPACE_MAX]; /* "": fresh tmpfs; else a name below the workspace root */
+    char dirs[LAUNCH_DIRS_MAX];          /* "app/data": more writable directories; "": none */
+    char dependencies[LAUNCH_DEPENDENCIES_MAX]; /* "owner/3" below their root; "": none */
+    struct err err;                             /* FAILED */
+};
+
+/* How many come with a PREPARE from the daemon. */
+static inline size_t launch_fds(const struct launch_msg *m)
+{
+    return LAUNCH_FDS_PREPARE + (m->lazy_n > 0 ? (size_t)m->lazy_n + 1 : 0);
+}
+
+/* Is there more than /workspace that can be written, and one tree of it all? */
+static inline bool launch_has_tree(const struct launch_msg *m)
+{
+    return m->dirs[0] || m->lazy_n > 0;
+}
+
+/* ---- daemon <-> init: SEQPACKET ---- */
+
+enum init_verb {
+    /* daemon to init */
+    INIT_STOP = 1, /* kill everything but init, then EXITED for what was running */
+    INIT_SCAN,     /* list the workspace: ENTRY messages, then SCANNED */
+    INIT_HIRE,     /* persistent only: one more worker `token`; fd: its SEQPACKET end. No answer:
+                      the far end of a worker that could not be made is closed */
+    INIT_FIRE,     /* persistent only: worker `token` and all it started end now */
+    INIT_SIGNAL,   /* signal `arg` to the program's process group; SIGNALLED follows */
+    INIT_PUT,      /* the file `name`, as ENTRY names it, gets `size` bytes of the fd from `arg` on;
+                      PUT_DONE follows */
+
+    /* init to daemon */
+    INIT_READY = 32, /* locked and waiting; persistent: `arg` says what can be written, OVERLAY_* */
+    INIT_EXITED,  /* the program ended with `status`, and everything else is dead, too; `size` not
+                     0: it said so itself, was the only process ever, and is being taken down:
+                     the ends of its pipes may come later than this */
+    INIT_ENTRY,   /* one regular file: `name`, `size`, times; fd: open for reading. `arg` not 0: it
+                     was lent and nobody has touched it; there is no fd */
+    INIT_SCANNED, /* end of the list; `arg`: how many were left out */
+    INIT_FAILED,  /* `name` says what and why, in words; `arg` is the errno */
+    INIT_RELAY,   /* before anything runs; fd: a listener on PLAN_RELAY_PORT, nobody else's */
+    INIT_SIGNALLED, /* the signal is pending or was delivered */
+    INIT_PUT_DONE,  /* `arg`: errno or 0 */
+};
+
+enum { INIT_FDS_SPAWN = 4, INIT_NAME_MAX = 4096 }; /* job, in, out, err */
+enum {
+    INIT_SIGNAL_DONE = SIGUSR1
+}; /* first process to init, queued with threads << 8 | exit code */
+
+struct init_msg {
+    uint32_t verb;
+    uint32_t token;
+    int32_t status, pid;
+    int64_t arg;
+    int64_t cpu_us, maxrss, io_read, io_write; /* EXITED: what was reaped so far; -1: unknown */
+    int64_t oom;                               /* EXITED: killed by init's own memory watch */
+    int64_t size, mtime_s, mtime_ns;           /* ENTRY */
+    uint32_t mode, name_n;
+    /* followed by name_n bytes */
+};
+
+/* EXITED, of a program that said itself that it is done and was the only process ever. */
+static inline struct init_msg init_left(int code)
+{
+    return (struct init_msg){.verb = INIT_EXITED,
+                             .status = (code & 255) << 8, /* as wait() would tell it */
+                             .size = 1,
+                             .cpu_us = -1, /* the control groups know */
+                             .maxrss = -1};
+}
+
+/* ---- daemon <-> worker of a persistent sandbox: SEQPACKET, struct init_msg and bytes ---- */
+
+/*
+ * A worker does one thing at a time: a request, then its answers, the last of which is DONE. It is
+ * the reaper of whatever a command of its leaves behind, so DONE of a command means that the whole
+ * tree is gone. End of file on its socket: the worker died, or could not be made.
+ */
+enum worker_verb {
+    /* daemon to worker */
+    WORKER_RUN = 64,   /* a job (struct job_head and strings) follows, or comes as the last fd if
+                          `arg` has WORKER_RUN_JOB; fds: out, err, in if `arg` has WORKER_RUN_IN */
+    WORKER_KILL,       /* of a RUN: end everything it started */
+    WORKER_READ,       /* the file `name`; `size`: the most that may be sent as bytes */
+    WORKER_WRITE,      /* the file `name`, NUL, bytes; fd: more bytes, until its end; `arg` not 0:
+                          parents are made */
+    WORKER_MKDIR,      /* `name` and its parents */
+    WORKER_REMOVE,     /* a file or an empty directory */
+    WORKER_REMOVE_ALL, /* a tree */
+    WORKER_LIST,       /* NAMES messages */
+    WORKER_STAT,       /* `size`, `mode`, times */
+    WORKER_CONNECT,    /* to port `arg` of the loopback; fd with DONE */
+    WORKER_UNPACK,     /* a tar archive from the fd into the directory `name`; limits: `size` bytes,
+                          `arg` entries, `token` levels */
+    WORKER_PACK,       /* the directory `name` as such an archive into the fd; limits as before */
+    WORKER_USAGE,      /* `pid`: processes; `size`: bytes of memory; `io_write`: bytes on disk */
+
+    /* worker to daemon */
+    WORKER_STARTED = 96, /* RUN: the program runs as `pid` */
+    WORKER_EXITED,       /* RUN: it ended with `status`; others of its tree may live on */
+    WORKER_NAMES,        /* LIST: some names, each with its NUL */
+    WORKER_BYTES,        /* READ of what is no ordinary file: some bytes */
+    WORKER_DONE,         /* `arg`: errno or 0; on failure `status` is an enum worker_op and `name`
+                            the path it failed at; READ: fd of an ordinary file; RUN: nothing of
+                            it is left, and `token` not 0: this is EXITED with status `size`, too;
+                            UNPACK, PACK: `io_read` entries, `size` bytes of files or of archive;
+                            on failure `token` is an enum tar_fault, found at byte `size` */
+};
+
+enum { WORKER_RUN_IN = 1, WORKER_RUN_JOB = 2 };
+enum { WORKER_FDS = 4, WORKER_DATA_MAX = 64 * 1024 };
+
+/* At which operation a request failed; the daemon has the words. */
+enum worker_op {
+    WORKER_OP_OPEN,
+    WORKER_OP_READ,
+    WORKER_OP_WRITE,
+    WORKER_OP_MKDIR,
+    WORKER_OP_REMOVE,
+    WORKER_OP_REMOVE_ALL,
+    WORKER_OP_UNLINK,
+    WORKER_OP_STAT,
+    WORKER_OP_CONNECT,
+    WORKER_OP_DIRECTORY, /* RUN: the working directory */
+    WORKER_OP_START,     /* RUN: everything else */
+    WORKER_OP_LINK,
+    WORKER_OP_PACK,
+    WORKER_OP_UNPACK,
+    WORKER_OP_COUNT,
+};
+
+/* ---- daemon -> runner: the head of the job stream ---- */
+
+enum { JOB_MAGIC = 0x53425801, JOB_STRINGS_MAX = 8 << 20, JOB_ITEMS_MAX = 65536 };
+
+enum {
+    JOB_CHANNEL = 1, /* leave descriptor 3 open in the program, frames follow */
+    JOB_NAMED = 2,   /* argv[0] is the file to execute; what the program sees begins at argv[1] */
+    JOB_FENCED = 4,  /* may write only where files have rights; modes of directories count */
+    JOB_TELLS = 8,   /* say when all files are in place, with a frame */
+    JOB_LEAVES = 16, /* who was alone and kept nothing may say with a frame that it has ended */
+    JOB_STAYS = 32,  /* and then waits for the end of its sandbox: there is no hurry */
+};                   /* flags */
+
+struct job_head {
+    uint32_t magic;
+    uint32_t argc, envc, filec;
+    uint64_t strings_n; /* cwd, argv, env, then for each file its path: NUL-terminated, in a row */
+    uint64_t files_n;   /* bytes of all files together, in a row, after the strings */
+    uint64_t cpu_s, file_max;
+    uint32_t nofile, nproc;
+    uint32_t flags, reserved;
+    /* strings; struct job_file[filec]; file contents; then frames for descriptor 3 */
+};
+
+struct job_file {
+    uint64_t size;
+    uint32_t mode, rights; /* core/plan.h */
+};
+
+/* What can be written, as INIT_READY of a persistent sandbox tells. */
+enum { OVERLAY_USR = 1, OVERLAY_LOCAL = 2, OVERLAY_ETC = 4 };

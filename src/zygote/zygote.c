@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+#include "zygote/zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/sys.h"
+
+#define NODE   "sandbox-zygote-node", "sandbox-zygote-node.node", "/usr/bin/node"
+#define PYTHON "sandbox-zygote-python", "sandbox-zygote-python.ahead", NULL
+
+/* A program of ours, what it loads from beside it, and what it starts; all must be there, but for
+ * what only helps (ahead.h). Then what the program is told to be, and which runtime it needs for
+ * that. */
+/* clang-format off */
+static const struct {
+    const char *name, *companion, *interpreter, *role, *runtime;
+} programs[] = {
+    [TEMPLATE_EXEC]            = {NULL, NULL, NULL, NULL, NULL},
+    [TEMPLATE_PYTHON]          = {PYTHON, NULL, NULL},
+    [TEMPLATE_NODE]            = {NODE, NULL,         NULL},
+    [TEMPLATE_PYTHON_SCIENCE]  = {PYTHON, "science", NULL},
+    [TEMPLATE_SHELL]           = {NULL, NULL, NULL, NULL, NULL},
+    [TEMPLATE_RUBY]            = {NULL, NULL, NULL, NULL, NULL},
+    [TEMPLATE_PHP]             = {NULL, NULL, NULL, NULL, NULL},
+    [TEMPLATE_PERL]            = {NULL, NULL, NULL, NULL, NULL},
+    [TEMPLATE_WASM_PYTHON]     = {NODE, "python",     "python-3.11.3.wasm"},
+    [TEMPLATE_WASM_RUBY]       = {NODE, "ruby",       "ruby-3.2.0.wasm"},
+    [TEMPLATE_WASM_PHP]        = {NODE, "php",        "php-cgi-8.2.0.wasm"},
+    [TEMPLATE_WASM_JAVASCRIPT] = {NODE, "javascript", "wasmedge_quickjs.wasm"},
+    [TEMPLATE_WASM_MODULE]     = {NODE, "module",     NULL},
+};
+/* clang-format on */
+_Static_assert(ARRAY_LEN(programs) == TEMPLATE_COUNT, "every template has a row");
+
+/* Numerical libraries would start threads at import, and a fork keeps only one. */
+/* clang-format off */
+static char *const environment[] = {
+#define VARIABLE(name, value, unless) (char *)name "=" value,
+#include "core/variables.def"
+#undef VARIABLE
+    (char *)"OPENBLAS_NUM_THREADS=1",
+    (char *)"OMP_NUM_THREADS=1",
+    (char *)"LD_BIND_NOW=1", /* a symbol bound later would be bound again by every child */
+    (char *)"MKL_NUM_THREADS=1",
+    NULL,
+};
+/* clang-format on */
+
+static int open_beside(const char *directory, const char *name)
+{
+    char path[4096];
+
+    if (!name || (size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path)
+        return -1;
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool is_complete(const struct zygotes *z, size_t t, bool wasm)
+{
+    if (programs[t].interpreter && access(programs[t].interpreter, X_OK) < 0)
+        return false;
+    if (template_is_wasm((enum plan_template)t) && !wasm)
+        return false;
+    return !programs[t].runtime ||
+           (z->runtimes >= 0 && faccessat(z->runtimes, programs[t].runtime, R_OK, 0) == 0);
+}
+
+/* ---- installed packages ---- */
+
+/* A directory that is there, and the name in it that changes. */
+static const struct {
+    const char *directory, *name;
+} places[ZYGOTE_PLACES] = {
+    {"/var/lib/dpkg",             "status"       },
+    {"/usr/local/lib/python3.11", "dist-packages"},
+    {"/usr/local/lib",            "node_modules" },
+};
+
+static int64_t packages_changed(const struct zygotes *z)
+{
+    int64_t latest = 0;
+    struct stat st;
+
+    for (size_t i = 0; i < ZYGOTE_PLACES; i++)
+        if (z->installed[i] >= 0 && fstatat(z->installed[i], places[i].name, &st, 0) == 0 &&
+            st.st_mtime > latest)
+            latest = st.st_mtime;
+    return latest;
+}
+
+static void packages_look(struct zygotes *z)
+{
+    uint64_t now = clock_us();
+
+    if (z->looked_us && now - z->looked_us < ZYGOTE_LOOK_S * UINT64_C(1000000))
+        return;
+    z->looked_us = now;
+    z->packages = packages_changed(z);
+}
+
+/* ---- programs ---- */
+
+void zygotes_init(struct zygotes *z, const char *directory, const char *runtimes)
+{
+    z->mntns = -1;
+    z->runtimes = *runtimes ? open(runtimes, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    for (size_t i = 0; i < ZYGOTE_PLACES; i++)
+        z->installed[i] = open(places[i].directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    packages_look(z);
+    for (size_t t = 0; t < TEMPLATE_COUNT; t++) {
+        struct zygote *g = &z->of[t];
+
+        *g = (struct zygote){.program = -1, .companion = -1, .sock = -1, .next = -1};
+        if (!is_complete(z, t, *runtimes != '\0'))
+            continue;
+        g->companion = open_beside(directory, programs[t].companion);
+        if (g->companion >= 0 || !programs[t].interpreter)
+            g->program = open_beside(directory, programs[t].name);
+    }
+}
+
+bool zygotes_has(const struct zygotes *z, enum plan_template t)
+{
+    return t == TEMPLATE_EXEC || z->of[t].program >= 0;
+}
+
+__attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enum plan_template t,
+                                                    int sock)
+{
+    char *const argv[] = {(char *)programs[t].name, (char *)programs[t].role, NULL};
+    int program = fcntl(z->of[t].program, F_DUPFD_CLOEXEC, 64);
+    int companion = fcntl(z->of[t].companion, F_DUPFD_CLOEXEC, 64);
+    int there = fcntl(sock, F_DUPFD_CLOEXEC, 64);
+    int runtimes = programs[t].runtime ? fcntl(z->runtimes, F_DUPFD_CLOEXEC, 64) : -1;
+    int past = ZYGOTE_FD_COMPANION;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)signal(SIGTERM, SIG_DFL);
+    (void)signal(SIGINT, SIG_DFL);
+    if (sys_unblock_signals() < 0 || setns(z->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0 ||
+        dup2(there, ZYGOTE_FD) < 0)
+        _exit(126);
+    program = dup3(program, ZYGOTE_FD + 1, O_CLOEXEC);
+    if (companion >= 0 && dup2(companion, past++) < 0)
+        _exit(126);
+    if (runtimes >= 0 && dup2(runtimes, past++) < 0)
+        _exit(126);
+    if (close_range((unsigned)past, ~0u, 0) < 0)
+        _exit(126);
+    (void)syscall(SYS_execveat, program, "", argv, environment, AT_EMPTY_PATH);
+    _exit(127);
+}
+
+/* ---- generations ---- */
+
+static int boot(const struct zygotes *z, enum plan_template t, int *ret_sock, struct err *e)
+{
+    cleanup_close int here = -1, there = -1;
+    int sp[2], r;
+    pid_t pid;
+
+    if (z->of[t].program < 0)
+        return err_set(e, ERR_HOST, "%s is not installed", programs[t].name);
+    r = fd_message_pair(sp);
+    if (r < 0)
+        return err_sys(e, r, "zygote socket");
+    here = sp[0], there = sp[1];
+    pid = fork();
+    if (pid < 0)
+        return err_sys(e, -errno, "fork a zygote");
+    if (pid == 0)
+        become_zygote(z, t, there);
+    *ret_sock = take_fd(&here);
+    return 0;
+}
+
+/* The socket is taken. An older generation ends when its last keeper does. */
+static void begin_generation(struct zygotes *z, enum plan_template t, int *sock)
+{
+    struct zygote *g = &z->of[t];
+
+    closep(&g->sock);
+    g->sock = take_fd(sock);
+    g->generation++;
+    g->runs = 0;
+    g->born_us = clock_us();
+    g->packages = z->packages;
+}
+
+static int start(struct zygotes *z, enum plan_template t, struct err *e)
+{
+    cleanup_close int sock = -1;
+
+    if (boot(z, t, &sock, e) < 0)
+        return -1;
+    begin_generation(z, t, &sock);
+    return 0;
+}
+
+static bool spent(const struct zygotes *z, const struct zygote *g)
+{
+    return g->runs >= ZYGOTE_RUNS_MAX ||
+           clock_us() - g->born_us >= ZYGOTE_SECONDS_MAX * UINT64_C(1000000) ||
+           z->packages != g->packages;
+}
+
+/* Nobody waits for the next generation: it is started beside the old one and takes over when it
+ * says that it is warm. One that dies before is tried again. */
+static void renew(struct zygotes *z, enum plan_template t)
+{
+    struct zygote *g = &z->of[t];
+    struct err ignored;
+    ssize_t said;
+    char warm;
+
+    packages_look(z);
+    if (g->sock < 0 || !spent(z, g))
+        return;
+    if (g->next < 0) {
+        (void)boot(z, t, &g->next, &ignored);
+        return;
+    }
+    said = recv(g->next, &warm, sizeof warm, MSG_DONTWAIT);
+    if (said == sizeof warm)
+        begin_generation(z, t, &g->next);
+    else if (said == 0 || (errno != EAGAIN && errno != EINTR))
+        closep(&g->next);
+}
+
+static int order(const struct zygote *g, const struct keeper *k)
+{
+    struct zygote_msg m = {
+        .slot = k->slot,
+        .rootless = k->rootless,
+        .netns_fresh = k->netns_fresh,
+        .uid_first = k->uid_first,
+        .user = k->user,
+        .group = k->group,
+    };
+    int fds[1 + CG_CONTROLLER_COUNT] = {k->sock};
+    size_t n = 1;
+
+    for (size_t i = 0; i < CG_CONTROLLER_COUNT; i++)
+        if (k->procs[i] >= 0) {
+            m.procs_mask |= BIT(i);
+            fds[n++] = k->procs[i];
+        }
+    return fd_send(g->sock, &m, sizeof m, fds, n);
+}
+
+int zygotes_fork(struct zygotes *z, enum plan_template t, const struct keeper *k,
+                 unsigned *ret_generation, struct err *e)
+{
+    struct zygote *g = &z->of[t];
+    int r;
+
+    renew(z, t);
+    if (g->sock < 0 && start(z, t, e) < 0)
+        return -1;
+    r = order(g, k);
+    if (r == -EPIPE || r == -ECONNRESET) { /* it died: once more with a new one */
+        if (start(z, t, e) < 0)
+            return -1;
+        r = order(g, k);
+    }
+    if (r < 0)
+        return err_sys(e, r, "%s", programs[t].name);
+    *ret_generation = g->generation;
+    return 0;
+}
+
+bool zygotes_outdated(struct zygotes *z, enum plan_template t, unsigned generation)
+{
+    struct zygote *g = &z->of[t];
+
+    if (t == TEMPLATE_EXEC || template_is_prestarted(t))
+        return false;
+    g->runs++;
+    renew(z, t);
+    return generation != g->generation;
+}
+
+/* ---- in the zygote ---- */
+
+static void become_keeper(const struct zygote_msg *m, const int *fds, size_t n, struct keeper *ret)
+{
+    size_t at = 1;
+
+    *ret = (struct keeper){
+        .kind = &keeper_native, .filters = ret->filters, .host = ret->host, .slot = m->slot};
+    ret->rootless = m->rootless != 0;
+    ret->netns_fresh = m->netns_fresh != 0;
+    ret->uid_first = m->uid_first;
+    ret->user = m->user;
+    ret->group = m->group;
+    ret->sock = fds[0];
+    ret->mntns = -1; /* we are there already */
+    for (size_t i = 0; i < CG_CONTROLLER_COUNT; i++)
+        ret->procs[i] = (m->procs_mask & BIT(i)) && at < n ? fds[at++] : -1;
+    (void)signal(SIGCHLD, SIG_DFL);
+}
+
+void zygote_serve(const struct filters *filters, const struct init_host *host, struct keeper *ret)
+{
+    static const char warm = 1;
+
+    ret->filters = filters;
+    ret->host = host;
+    (void)!fd_send(ZYGOTE_FD, &warm, sizeof warm, NULL, 0);
+    (void)signal(SIGCHLD, SIG_IGN); /* keepers report to the launcher, not to us */
+    for (;;) {
+        int fds[1 + CG_CONTROLLER_COUNT];
+        size_t n = ARRAY_LEN(fds);
+        struct zygote_msg m;
+        ssize_t got = fd_recv(ZYGOTE_FD, &m, sizeof m, fds, &n);
+        pid_t pid;
+
+        if (got != sizeof m || n < 1)
+            _exit(got != 0);
+        pid = init_fork(host);
+        if (pid == 0) {
+            become_keeper(&m, fds, n, ret);
+            return;
+        }
+        fd_close_all(fds, n);
+    }
+}

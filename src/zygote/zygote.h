@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Zygotes: warmed interpreters that fork keepers.
+ *
+ * A zygote is a program of ours, started in the template root with an empty
+ * environment. It imports only what is installed on the host, reads nothing
+ * that a tenant wrote, and on command forks a keeper (keeper.h) whose sandboxes
+ * begin with the interpreter ready. All of them share the zygote's address
+ * layout and hash seed; so a generation ends after a number of runs or minutes,
+ * or when packages were installed. The next one is started then, and serves as
+ * soon as it is warm; slots of an older one are closed when they are free.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/plan.h"
+#include "walls/keeper.h"
+
+enum {
+    ZYGOTE_FD = 3,           /* the zygote's end */
+    ZYGOTE_FD_COMPANION = 5, /* what it loads, if it has such a file; 4 was the program itself */
+    ZYGOTE_FD_RUNTIMES = 6,  /* the directory of WebAssembly runtimes, for those that have one */
+    ZYGOTE_RUNS_MAX = 20000, /* of one generation */
+    ZYGOTE_SECONDS_MAX = 3600,
+    ZYGOTE_LOOK_S = 2, /* between two looks at the installed packages */
+};
+
+/* launcher -> zygote, with descriptors: keeper socket, then the procs files that exist. */
+struct zygote_msg {
+    uint32_t slot;
+    uint32_t rootless, netns_fresh;
+    uint32_t uid_first, user, group;
+    uint32_t procs_mask;
+};
+
+struct zygote {
+    int program;   /* owned: opened in the host's root; -1: not installed */
+    int companion; /* owned, or -1 */
+    int sock;      /* owned: -1 when not running */
+    int next;      /* owned: the coming generation, until it says that it is warm; or -1 */
+    unsigned generation, runs;
+    uint64_t born_us; /* monotonic: a clock that is set does not matter */
+    int64_t packages; /* when they had last changed, then */
+};
+
+enum { ZYGOTE_PLACES = 3 };
+
+struct zygotes {
+    int mntns;                    /* borrowed */
+    int runtimes;                 /* owned: directory of WebAssembly runtimes, or -1 */
+    int installed[ZYGOTE_PLACES]; /* owned: where installing a package leaves a trace, or -1 */
+    uint64_t looked_us;
+    int64_t packages; /* when they last changed, as of then */
+    struct zygote of[TEMPLATE_COUNT];
+};
+
+/* Finds the programs in a directory of the host, and what they run in another ("": no WebAssembly).
+ * Missing ones are an error only when used. */
+void zygotes_init(struct zygotes *z, const char *directory, const char *runtimes);
+bool zygotes_has(const struct zygotes *z, enum plan_template t);
+
+/* A keeper from the current generation; starts one when none runs. */
+must_check int zygotes_fork(struct zygotes *z, enum plan_template t, const struct keeper *k,
+                            unsigned *ret_generation, struct err *e);
+/* Counts a run. True: slots of that generation should not serve again. */
+bool zygotes_outdated(struct zygotes *z, enum plan_template t, unsigned generation);
+
+/* In the zygote: says that it is warm, waits for commands and forks; returns only in a new keeper,
+ * with *ret filled. */
+void zygote_serve(const struct filters *filters, const struct init_host *host, struct keeper *ret);
