@@ -71,15 +71,32 @@ static int env_put_var(struct environment *v, struct bytes name, struct bytes va
     return v->text.failed ? -1 : env_put(v, v->text.p + at);
 }
 
-/* As given, so that a link stays part of the name. */
+/* Appends "/part" for each part of a path, but not for empty ones and ".". */
+static void put_parts(struct buf *out, struct bytes path)
+{
+    for (size_t i = 0, n; i < path.n; i += n + 1) {
+        const char *slash = memchr(path.p + i, '/', path.n - i);
+
+        n = slash ? (size_t)(slash - path.p) - i : path.n - i;
+        if (n == 0 || (n == 1 && path.p[i] == '.'))
+            continue;
+        (void)buf_putc(out, '/');
+        (void)buf_put(out, path.p + i, n);
+    }
+}
+
+/* A link stays part of the name, and so does "..", which depends on the links before it. */
 static int env_put_pwd(struct environment *v, const char *base, struct bytes cwd)
 {
-    size_t at = v->text.n;
+    size_t at = v->text.n, top;
 
     (void)buf_puts(&v->text, "PWD=");
+    top = v->text.n;
     if (cwd.n == 0 || cwd.p[0] != '/')
-        (void)buf_printf(&v->text, "%s%s", base, cwd.n == 0 ? "" : "/");
-    (void)buf_put(&v->text, cwd.p, cwd.n);
+        put_parts(&v->text, (struct bytes){base, strlen(base)});
+    put_parts(&v->text, cwd);
+    if (v->text.n == top)
+        (void)buf_putc(&v->text, '/');
     (void)buf_putc(&v->text, '\0');
     return v->text.failed ? -1 : env_put(v, v->text.p + at);
 }

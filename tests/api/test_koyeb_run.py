@@ -79,6 +79,9 @@ def test_working_directory(box):
     assert box.sh("pwd", cwd="/workspace/link") == "/workspace/link\n"
     assert box.sh("pwd", cwd="link") == "/workspace/link\n"
     assert box.sh("pwd", cwd="") == "/workspace\n"
+    for cwd, pwd in ((".", "/workspace"), ("./", "/workspace"), ("/workspace/./link/", "/workspace/link"),
+                     ("/", "/"), ("//usr//bin/.", "/usr/bin")):
+        assert box.sh("printenv PWD", cwd=cwd) == pwd + "\n", cwd
 
 
 @pytest.mark.parametrize("cwd", ["/nonexistent", "/etc/passwd", "no/where", "nul\0inside"])
