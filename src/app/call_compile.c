@@ -17,7 +17,7 @@ enum {
     COMPILE_MS = 60000,
     COMPILE_OUTPUT = 256 * 1024, /* of diagnostics */
     CODE_OVERHEAD = 256,
-    GENERATION = 5, /* of dispatchers and options: another number makes every key another */
+    GENERATION = 6, /* of dispatchers and of this key: another number makes every key another */
 };
 
 void call_build_free(struct call_build *b)
@@ -42,18 +42,59 @@ static void add_part(struct sha256 *h, const void *p, size_t n)
     sha256_add(h, p, n);
 }
 
-/* Only code that includes something by name can depend on the request's files. */
+/* A line that goes on in the next one may cut any word in two. */
+static bool has_spliced_line(struct bytes code)
+{
+    const char *end = code.p + code.n, *p = code.p;
+
+    for (; p < end && (p = memchr(p, '\\', (size_t)(end - p))); p++) {
+        const char *at = p + 1;
+
+        while (at < end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\f' || *at == '\v'))
+            at++;
+        if (at < end && *at == '\n')
+            return true;
+    }
+    return false;
+}
+
+/* Only code that names a file for the compiler (#include, #embed, .incbin) can depend on files. */
 static bool may_include(const struct call_build *b)
 {
-    return memmem(b->request->code.p, b->request->code.n, "include", 7) != NULL;
+    static const char *const words[] = {"inc", "embed", "?\?/"}; /* the last is a backslash, too */
+    struct bytes code = b->request->code;
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (memmem(code.p, code.n, words[i], strlen(words[i])))
+            return true;
+    return has_spliced_line(code);
+}
+
+static struct lang_compile compile_spec(const struct call_build *b)
+{
+    const struct call_request *r = b->request;
+
+    return (struct lang_compile){
+        .id = b->id,
+        .lang = b->lang,
+        .wasm = b->wasm,
+        .std = r->std,
+        .files = r->files,
+        .files_n = may_include(b) ? r->files_n : 0,
+        .workdir = r->workdir,
+        .code = {b->code.p,       b->code.n      },
+        .dispatcher = {b->dispatcher.p, b->dispatcher.n},
+    };
 }
 
 static int make_key(struct call_build *b, struct err *e)
 {
-    const struct call_request *r = b->request;
+    const struct lang_compile spec = compile_spec(b);
     cleanup_with(sha256_freep) struct sha256 *h = sha256_new();
     const char *compiler = lang_compiler(b->lang, b->wasm);
     const int generation = GENERATION;
+    struct lang_compile_args args;
+    size_t args_n = lang_compile_args(&spec, &args);
     struct timespec changed;
     struct stat st;
 
@@ -62,17 +103,17 @@ static int make_key(struct call_build *b, struct err *e)
     if (stat(compiler, &st) < 0)
         return err_sys(e, -errno, "%s", compiler);
     add_part(h, &generation, sizeof generation);
-    add_part(h, compiler, strlen(compiler));
-    add_part(h, &b->wasm, sizeof b->wasm);
     changed = st.st_mtim;
     add_part(h, &changed, sizeof changed);
     add_part(h, &st.st_size, sizeof st.st_size);
-    add_part(h, r->std, strlen(r->std));
+    add_part(h, &args_n, sizeof args_n);
+    for (size_t i = 0; i < args_n; i++)
+        add_part(h, args.arg[i], strlen(args.arg[i]));
     add_part(h, b->code.p, b->code.n);
     add_part(h, b->dispatcher.p, b->dispatcher.n);
-    for (size_t i = 0; i < r->files_n && may_include(b); i++) {
-        add_part(h, r->files[i].path, strlen(r->files[i].path));
-        add_part(h, r->files[i].content.p, r->files[i].content.n);
+    for (size_t i = 0; i < spec.files_n; i++) {
+        add_part(h, spec.files[i].path, strlen(spec.files[i].path));
+        add_part(h, spec.files[i].content.p, spec.files[i].content.n);
     }
     sha256_end_hex(h, b->key);
     return 0;
@@ -175,19 +216,8 @@ static void on_done(void *user)
 
 int call_build_start(struct call_build *b, const char *dirs, struct err *e)
 {
-    const struct call_request *r = b->request;
     struct run_events events = {.file = on_file, .done = on_done, .user = b};
-    struct lang_compile spec = {
-        .id = b->id,
-        .lang = b->lang,
-        .wasm = b->wasm,
-        .std = r->std,
-        .files = r->files,
-        .files_n = may_include(b) ? r->files_n : 0,
-        .workdir = r->workdir,
-        .code = {b->code.p,       b->code.n      },
-        .dispatcher = {b->dispatcher.p, b->dispatcher.n},
-    };
+    struct lang_compile spec = compile_spec(b);
     struct plan *plan = NULL;
     int started;
 

@@ -57,6 +57,13 @@ struct lang_compile {
     bool wasm;                     /* compile to WebAssembly */
     struct limits limits;
 };
+/* The command line of the compiler. Together with the texts it decides what the program will be. */
+enum { LANG_COMPILE_STD = 24, LANG_COMPILE_ARGS = 32 };
+struct lang_compile_args {
+    const char *arg[LANG_COMPILE_ARGS]; /* borrowed, also from this struct */
+    char std[LANG_COMPILE_STD];
+};
+size_t lang_compile_args(const struct lang_compile *c, struct lang_compile_args *out);
 must_check int lang_compile_plan(const struct lang_compile *c, struct plan **ret, struct err *e);
 void lang_compile_free(struct plan *p); /* NULL is fine */
 const char *lang_compiler(enum call_lang_id lang, bool wasm);

@@ -13,14 +13,14 @@
 
 const char lang_compiled_name[] = ".sandbox-program";
 
-enum { STD_MAX = 10, OWN_FILES = 5, HEAD_MAX = 512 };
+enum { OWN_FILES = 5, HEAD_MAX = 512 };
 
 struct compile_plan {
     struct plan plan; /* first member: its address is handed out */
     struct lang_job *job;
     struct plan_file *files; /* owned array */
     struct buf main;
-    char std[STD_MAX + 8];
+    struct lang_compile_args args;
 };
 
 /* It is on the include path; by its name alone it is found wherever a jail puts that. */
@@ -117,7 +117,7 @@ static int files_build(struct compile_plan *p, const struct lang_compile *c, str
     return 0;
 }
 
-static void arguments(struct compile_plan *p, const struct lang_compile *c)
+size_t lang_compile_args(const struct lang_compile *c, struct lang_compile_args *out)
 {
     const char *const fixed[] = {"-O1",
                                  "-w",
@@ -132,14 +132,26 @@ static void arguments(struct compile_plan *p, const struct lang_compile *c)
                                  "/workspace/.sandbox-program",
                                  rows[c->lang].main,
                                  "-lm"};
+    size_t n = 0;
 
-    (void)snprintf(p->std, sizeof p->std, "-std=%s", c->std[0] ? c->std : rows[c->lang].std);
-    lang_job_arg(p->job, lang_compiler(c->lang, c->wasm));
-    lang_job_arg(p->job, p->std);
+    _Static_assert(2 + ARRAY_LEN(wasm_options) + ARRAY_LEN(fixed) <= LANG_COMPILE_ARGS, "room");
+    _Static_assert(ARRAY_LEN(native_options) <= ARRAY_LEN(wasm_options), "room");
+    (void)snprintf(out->std, sizeof out->std, "-std=%s", c->std[0] ? c->std : rows[c->lang].std);
+    out->arg[n++] = lang_compiler(c->lang, c->wasm);
+    out->arg[n++] = out->std;
     for (const char *const *at = c->wasm ? wasm_options : native_options; *at; at++)
-        lang_job_arg(p->job, *at);
+        out->arg[n++] = *at;
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
-        lang_job_arg(p->job, fixed[i]);
+        out->arg[n++] = fixed[i];
+    return n;
+}
+
+static void arguments(struct compile_plan *p, const struct lang_compile *c)
+{
+    size_t n = lang_compile_args(c, &p->args);
+
+    for (size_t i = 0; i < n; i++)
+        lang_job_arg(p->job, p->args.arg[i]);
 }
 
 static int build(struct compile_plan *p, const struct lang_compile *c, struct err *e)

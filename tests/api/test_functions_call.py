@@ -612,6 +612,21 @@ def test_the_second_call_only_runs(make_daemon):
     assert len(os.listdir(programs)) == 2
 
 
+def test_the_directory_that_headers_come_from_makes_another_program(daemon):
+    code = '#include "number.h"\nint f(void) { return NUMBER; }'
+    files = {"/workspace/d1/number.h": "#define NUMBER 1", "/workspace/d2/number.h": "#define NUMBER 2"}
+    for number in (1, 2, 1):
+        assert value(daemon, C, code, options={"files": files, "workdir": f"/workspace/d{number}"}) == number
+
+
+@pytest.mark.parametrize("line", ['#inc\\\nlude "number.h"', "#include NAME"])
+def test_a_header_of_another_content_makes_another_program(daemon, line):
+    code = f'#define NAME "number.h"\n{line}\nint f(void) {{ return NUMBER; }}'
+    for number in (1, 2):
+        files = {"/workspace/number.h": f"#define NUMBER {number}"}
+        assert value(daemon, C, code, options={"files": files}) == number
+
+
 def test_a_damaged_program_is_made_again(make_daemon):
     instance = make_daemon()
     code = "int f(void) { return 1; }"
