@@ -239,6 +239,7 @@ static int http_open(struct daemon *d, struct err *e)
         .routes = {routes, routes_n},
         .auth = d->auth,
         .log = &d->app.log,
+        .allowed_hosts = c->allowed_hosts,
         .connections_max = (uint32_t)c->connections_max,
         .head_ms = (uint32_t)c->head_ms,
         .idle_ms = (uint32_t)c->idle_ms,
@@ -331,6 +332,20 @@ static int start(struct daemon *d, struct err *e)
     return d->customer ? customer_start(d->customer, d->app.base, on_customer_ended, d, e) : 0;
 }
 
+/* Anybody who reaches the port may run programs: say so where others can reach it. */
+static void warn_open(const struct daemon *d)
+{
+    const char *host = d->app.config.host;
+    bool loopback =
+        strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0;
+
+    if (auth_mode(d->auth) != AUTH_NONE || loopback)
+        return;
+    log_event(&d->app.log, LOG_WARN, "no_authentication", LOG_STR("host", host),
+              LOG_STR("reason", "SANDBOX_AUTH_MODE=none: everybody who can connect to this "
+                                "address can run programs"));
+}
+
 static void banner(const struct daemon *d)
 {
     const struct config *c = &d->app.config;
@@ -407,6 +422,7 @@ static int serve(struct daemon *d)
               LOG_INT("port", http_server_port(d->http)), LOG_STR("version", SBX_VERSION),
               LOG_INT("proxy_port", a->expose ? expose_port(a->expose) : 0),
               LOG_STR("jail", a->jail->ops->name));
+    warn_open(d);
     banner(d);
     survey_start(a);
     lifecycle_ready(d->life, http_server_port(d->http));

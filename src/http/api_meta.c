@@ -316,6 +316,7 @@ static void write_http(const struct app *a, struct buf *out)
     static const char *const classes[] = {
         NULL, "class=\"1xx\"", "class=\"2xx\"", "class=\"3xx\"", "class=\"4xx\"", "class=\"5xx\""};
     static const char name[] = "sandbox_http_requests_total", gone[] = "sandbox_http_gone_total";
+    static const char way[] = "sandbox_http_gave_way_total";
     const struct http_counters *h = a->http ? http_server_counters(a->http) : NULL;
 
     if (!h)
@@ -325,6 +326,8 @@ static void write_http(const struct app *a, struct buf *out)
         metric_value(out, name, classes[i], (double)h->requests[i]);
     metric_head(out, gone, "counter", "clients that left before their answer");
     metric_value(out, gone, "", (double)h->gone);
+    metric_head(out, way, "counter", "idle connections closed because others needed the place");
+    metric_value(out, way, "", (double)h->gave_way);
 }
 
 void api_metrics(struct http_call *c)

@@ -49,6 +49,11 @@ enum auth_mode auth_mode(const struct auth *a)
     return a->mode;
 }
 
+bool auth_has_secret(const struct auth *a)
+{
+    return a->secret != NULL;
+}
+
 static int secret_set(struct auth *a, const char *p, size_t n, struct err *e)
 {
     a->secret = strndup(p, n);

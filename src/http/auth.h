@@ -52,3 +52,5 @@ enum auth_verdict {
  */
 enum auth_verdict auth_check(struct auth *a, const char *authorization, struct err *e);
 enum auth_mode auth_mode(const struct auth *a);
+/* False: anybody who reaches the port may call (mode none, and pool before its claim). */
+bool auth_has_secret(const struct auth *a);

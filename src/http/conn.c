@@ -168,6 +168,14 @@ static size_t parse(struct conn *c, char *p, size_t n)
     return used;
 }
 
+/* A clock that runs already goes on. */
+static enum conn_clock idle_clock(const struct conn *c)
+{
+    if (c->clock == CLOCK_IDLE || c->clock == CLOCK_IDLE_SHORT)
+        return c->clock;
+    return c->trust == CONN_STRANGER && places_are_few(c->srv) ? CLOCK_IDLE_SHORT : CLOCK_IDLE;
+}
+
 /* The clock that belongs to the state the connection rests in. */
 static enum conn_clock clock_for(const struct conn *c)
 {
@@ -177,7 +185,9 @@ static enum conn_clock clock_for(const struct conn *c)
     case CONN_HEAD:
         if (conn_pending(c) >= HTTP_STREAM_HIGH)
             return CLOCK_STALL;
-        return c->in.n > 0 || c->starting ? CLOCK_HEAD : sending ? CLOCK_STALL : CLOCK_IDLE;
+        if (c->in.n > 0 || c->starting)
+            return CLOCK_HEAD;
+        return sending ? CLOCK_STALL : idle_clock(c);
     case CONN_BODY:
         if (conn_pending(c) >= HTTP_STREAM_HIGH)
             return CLOCK_STALL;
@@ -223,6 +233,7 @@ static void rest(struct conn *c)
         conn_linger(c);
     if (c->state == CONN_DEAD)
         return;
+    places_rest(c);
     conn_listen(c);
     conn_arm(c, clock_for(c));
     tell_drained(c);
@@ -362,7 +373,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
         conn_arm(c, clock);
         return;
     }
-    c->srv->count.timeouts += clock != CLOCK_IDLE;
+    c->srv->count.timeouts += clock != CLOCK_IDLE && clock != CLOCK_IDLE_SHORT;
     if ((clock == CLOCK_HEAD && c->in.n > 0) || (clock == CLOCK_BODY && c->call)) {
         conn_refuse(c, 408);
         if (c->state != CONN_DEAD)
@@ -412,7 +423,7 @@ struct conn *conn_new(struct http_server *s, int fd)
 }
 
 /* Is there a request on its way that we would cut off? */
-static bool has_unread(const struct conn *c)
+bool conn_has_unread(const struct conn *c)
 {
     char byte;
 
@@ -455,8 +466,8 @@ void conn_shutdown(struct conn *c, bool now)
     }
     if (busy && c->call->streaming && c->call->route->flags & ROUTE_FOLLOW)
         end_early(c);
-    else if (conn_at_rest(c) && !has_unread(c))
+    else if (conn_at_rest(c) && !conn_has_unread(c))
         conn_close(c);
-    else if (c->state == CONN_HEAD && c->in.n == 0 && !has_unread(c))
+    else if (c->state == CONN_HEAD && c->in.n == 0 && !conn_has_unread(c))
         conn_move(c, CONN_CLOSING);
 }

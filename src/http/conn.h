@@ -72,11 +72,15 @@ enum conn_state {
     CONN_STATE_COUNT,
 };
 
+/* Has a request on this connection brought the secret? See places.c. */
+enum conn_trust { CONN_STRANGER, CONN_TRUSTED, CONN_TRUST_COUNT };
+
 /* The clocks; at most one runs per connection. */
 enum conn_clock {
     CLOCK_NONE,
     CLOCK_HEAD,
     CLOCK_IDLE,
+    CLOCK_IDLE_SHORT, /* the same when few places are left */
     CLOCK_BODY,
     CLOCK_STALL,
     CLOCK_LINGER,
@@ -91,6 +95,7 @@ struct conn_file {
 struct conn {
     struct http_server *srv; /* borrowed */
     LIST_ENTRY(conn) link;
+    TAILQ_ENTRY(conn) idle_link;
     struct event rd, wr, timer, kick;
     struct http_call *call; /* owned; NULL between requests */
     struct evbuffer *out;   /* owned; NULL while nothing waits */
@@ -106,7 +111,9 @@ struct conn {
     int fd; /* owned */
     enum conn_state state;
     enum conn_clock clock;
+    enum conn_trust trust;
     bool chunked, keep;
+    bool idle;     /* in the server's queue of idle connections */
     bool waits;    /* the client waits for 100 Continue and has not got it */
     bool eof;      /* the client will send no more */
     bool linger;   /* input may be unread when we close */
@@ -149,6 +156,7 @@ struct http_call {
 };
 
 LIST_HEAD(conn_list, conn);
+TAILQ_HEAD(conn_queue, conn);
 LIST_HEAD(call_list, http_call);
 
 struct http_server {
@@ -163,6 +171,8 @@ struct http_server {
     int watch_fd;        /* owned: an epoll set, see watch_linux.c */
     const struct timeval *clock[CLOCK_COUNT];
     struct conn_list conns, dead;
+    struct conn_queue idle[CONN_TRUST_COUNT]; /* longest first */
+    uint64_t trusted_n;
     struct call_list orphans;
     uint32_t over_n;
     struct http_counters count;
@@ -185,6 +195,7 @@ void conn_run(struct conn *c); /* parse what waits, write, arm what belongs to t
 void conn_shutdown(struct conn *c, bool now); /* draining begins (or its time is over) */
 void conn_on_eof(struct conn *c);             /* the client will send no more, or is gone */
 bool conn_at_rest(const struct conn *c);      /* between requests, nothing to send */
+bool conn_has_unread(const struct conn *c);   /* input that nobody has read yet */
 
 /* conn_in.c: from bytes to a dispatched call */
 size_t conn_take(struct conn *c, char *p, size_t n); /* one step; bytes consumed, 0: no more now */
@@ -228,6 +239,16 @@ void call_orphan_free(struct http_call *call);
 void call_leave(struct http_call *call);
 /* reply.c */
 void call_put_last_chunk(struct http_call *call);
+
+/* places.c: who gets a place when there are many connections */
+bool places_make_room(struct http_server *s);         /* closes an idle one; false: no room */
+bool places_are_few(const struct http_server *s);     /* idle ones should not stay long */
+void places_trust(struct conn *c);                    /* a request on it brought the secret */
+bool places_deny(const struct conn *c);               /* is its place one for trusted ones? */
+void places_busy(struct conn *c);                     /* a request has come */
+void places_rest(struct conn *c);                     /* the end of a callback: is it idle now? */
+void places_leave(struct conn *c);                    /* it is closed */
+void places_turn_away(struct http_server *s, int fd); /* a short 503; the caller closes */
 
 /* server.c */
 const char *server_date(struct http_server *s);

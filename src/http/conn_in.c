@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "http/conn.h"
+#include "http/origin.h"
 #include "http/reply.h"
 
 bool conn_body_done(const struct conn *c)
@@ -89,9 +90,37 @@ static int check_auth(struct http_call *call)
     if (!(call->route->flags & ROUTE_AUTH) || !s->conf.auth)
         return 0;
     v = auth_check(s->conf.auth, http_header(call, "authorization"), &e);
+    if (v == AUTH_OK)
+        places_trust(call->conn);
     if (v == AUTH_BROKEN && s->conf.log)
         log_event(s->conf.log, LOG_ERROR, "auth_claim_failed", LOG_STR("reason", e.text));
     return v == AUTH_OK ? 0 : v == AUTH_REFUSED ? 401 : 500;
+}
+
+/*
+ * Before authentication: the claim of a pool must not be a web page's. What is public stays public.
+ * Returns true when the request was refused, with words.
+ */
+static bool refuse_web_page(struct http_call *call, const struct h1_head *h)
+{
+    const struct http_server *s = call->srv;
+    unsigned flags = call->route ? call->route->flags : 0;
+    struct origin_facts f;
+    const char *why;
+
+    if (!(flags & ROUTE_AUTH) || !s->conf.auth || auth_has_secret(s->conf.auth))
+        return false;
+    f = (struct origin_facts){
+        .host = http_header(call, "host"),
+        .origin = http_header(call, "origin"),
+        .fetch_site = http_header(call, "sec-fetch-site"),
+        .content_type = http_header(call, "content-type"),
+        .json = h1_has_body(h) && flags & ROUTE_BODY && !(flags & ROUTE_KOYEB),
+    };
+    why = origin_refuse(&f, s->conf.allowed_hosts ? s->conf.allowed_hosts : "");
+    if (why)
+        reply_refusal(call, 403, why);
+    return why != NULL;
 }
 
 /* The order is part of the contract: path, authentication, method, body. */
@@ -165,14 +194,20 @@ static void accept_head(struct conn *c, const struct h1_head *h, bool body_follo
         return;
     }
     found = route_find(&c->srv->conf.routes, h->method, t.path, t.path_n, &hit);
+    places_busy(c);
     begin_body(c, h);
     c->call = call_new(c, h, &t, found == ROUTE_NO_PATH ? NULL : &hit);
     if (!c->call) {
         conn_close(c);
         return;
     }
+    if (refuse_web_page(c->call, h))
+        return;
     bad = judge(c->call, found, h, &t);
-    if (bad)
+    if (places_deny(c)) {
+        places_turn_away(c->srv, c->fd);
+        conn_close(c);
+    } else if (bad)
         reply_status(c->call, bad);
     else
         welcome(c, body_follows);

@@ -46,6 +46,7 @@ static const struct refusal {
 } refusals[] = {
     {400, "Executor.BadRequest",       "The request is not valid HTTP",         NULL},
     {401, "Executor.Unauthorized",     "A valid bearer token is required",      NULL},
+    {403, "Executor.Forbidden",        "This request is not allowed",           NULL},
     {404, "Executor.NotFound",         "There is nothing at this path",
      "404 page not found"},
     {405, "Executor.MethodNotAllowed", "The method is not allowed here",
@@ -274,6 +275,19 @@ void reply_status(struct http_call *c, int status)
     reply_problem(
         c, &(struct reply_problem){
                .status = status, .code = r->code, .description = r->words, .error_detail = reason});
+}
+
+void reply_refusal(struct http_call *c, int status, const char *words)
+{
+    const struct refusal *r = refusal_of(status);
+
+    if (is_koyeb(c)) {
+        http_reply_text(c, status, words);
+        return;
+    }
+    reply_problem(
+        c, &(struct reply_problem){
+               .status = status, .code = r->code, .description = r->words, .error_detail = words});
 }
 
 /* clang-format off */

@@ -25,3 +25,5 @@ void reply_problem(struct http_call *c, const struct reply_problem *p);
 
 /* A standard answer for a status, in the words of the route's family. */
 void reply_status(struct http_call *c, int status);
+/* The same with words of the caller's that say what is wrong with this request. */
+void reply_refusal(struct http_call *c, int status, const char *words);

@@ -16,8 +16,9 @@
 
 enum {
     SERVER_BACKLOG = 1024,
-    SERVER_FD_SHARE = 4,    /* one part in that many of the descriptors is not for clients */
-    SERVER_PORT_TRIES = 16, /* to find one port that is free on both address families */
+    SERVER_FD_SHARE = 4,         /* one part in that many of the descriptors is not for clients */
+    SERVER_PORT_TRIES = 16,      /* to find one port that is free on both address families */
+    SERVER_IDLE_SHORT_MS = 2000, /* idle connections without the secret when few places are left */
 };
 
 const char *server_date(struct http_server *s)
@@ -52,10 +53,7 @@ void server_on_closed(struct http_server *s, struct conn *c)
 {
     LIST_REMOVE(c, link);
     LIST_INSERT_HEAD(&s->dead, c, link);
-    if (c->over)
-        s->over_n--;
-    else
-        s->count.open--;
+    places_leave(c);
     event_active(&s->reap, EV_TIMEOUT, 0);
 }
 
@@ -110,27 +108,14 @@ static void accept_pause(struct http_server *s, int error)
                   LOG_INT("connections", (int64_t)s->count.open));
 }
 
-/* Too many even to listen to: a short word into the socket's empty buffer, and goodbye. */
-static void turn_away(struct http_server *s, int fd)
-{
-    char text[256];
-    int n = snprintf(text, sizeof text,
-                     "HTTP/1.1 503 Service Unavailable\r\nDate: %s\r\nContent-Length: 0\r\n"
-                     "Connection: close\r\nRetry-After: 1\r\n\r\n",
-                     server_date(s));
-
-    s->count.refused++;
-    (void)send(fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)close(fd);
-}
-
 static void welcome(struct http_server *s, int fd)
 {
-    bool over = s->count.open >= s->conf.connections_max;
+    bool over = !places_make_room(s);
     struct conn *c;
 
-    if (over && s->over_n >= SERVER_REFUSED_MAX) {
-        turn_away(s, fd);
+    if (over && s->over_n >= SERVER_REFUSED_MAX) { /* too many even to listen to */
+        places_turn_away(s, fd);
+        (void)close(fd);
         return;
     }
     c = conn_new(s, fd);
@@ -328,9 +313,13 @@ static void cap_connections(struct http_server *s)
 static int set_clocks(struct http_server *s, struct err *e)
 {
     uint32_t ms[CLOCK_COUNT] = {
-        [CLOCK_HEAD] = s->conf.head_ms,        [CLOCK_IDLE] = s->conf.idle_ms,
-        [CLOCK_BODY] = s->conf.body_window_ms, [CLOCK_STALL] = s->conf.stall_ms,
+        [CLOCK_HEAD] = s->conf.head_ms,
+        [CLOCK_IDLE] = s->conf.idle_ms,
+        [CLOCK_BODY] = s->conf.body_window_ms,
+        [CLOCK_STALL] = s->conf.stall_ms,
         [CLOCK_LINGER] = CONN_LINGER_MS,
+        [CLOCK_IDLE_SHORT] =
+            s->conf.idle_ms < SERVER_IDLE_SHORT_MS ? s->conf.idle_ms : SERVER_IDLE_SHORT_MS,
     };
 
     for (int i = CLOCK_NONE + 1; i < CLOCK_COUNT; i++) {
@@ -370,6 +359,8 @@ int http_server_open(struct event_base *base, const struct http_server_conf *con
     LIST_INIT(&s->conns);
     LIST_INIT(&s->dead);
     LIST_INIT(&s->orphans);
+    for (int i = 0; i < CONN_TRUST_COUNT; i++)
+        TAILQ_INIT(&s->idle[i]);
     (void)event_assign(&s->accept_again, base, -1, 0, on_accept_again, s);
     (void)event_assign(&s->reap, base, -1, 0, on_reap, s);
     (void)event_assign(&s->grace, base, -1, 0, on_grace, s);

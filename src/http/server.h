@@ -26,16 +26,17 @@ struct http_server_conf {
     const char *host; /* "", "*" or "::": every address, IPv4 and IPv6 */
     uint16_t port;    /* 0: the kernel chooses */
     struct route_table routes;
-    struct auth *auth;        /* borrowed; NULL: like mode none */
-    const struct log *log;    /* borrowed; NULL: silent */
-    uint32_t connections_max; /* 12000, at most 3/4 of the open files; beyond that 503 */
-    uint32_t head_ms;         /* 5000: a head must be complete by then */
-    uint32_t idle_ms;         /* 30000: a kept connection without a request */
-    uint32_t body_window_ms;  /* 6000: every such window must bring body_rate bytes */
-    uint32_t stall_ms;        /* 60000: a client that takes nothing for so long is gone */
-    uint64_t body_rate;       /* 1024 */
-    uint64_t body_max;        /* 1 MiB, where a route names no limit */
-    uint64_t buffered_max;    /* 1 GiB: bodies held in memory together; beyond that 503 */
+    struct auth *auth;         /* borrowed; NULL: like mode none */
+    const struct log *log;     /* borrowed; NULL: silent */
+    const char *allowed_hosts; /* borrowed; see origin.h; NULL: none */
+    uint32_t connections_max;  /* 12000, at most 3/4 of the open files; beyond that see places.c */
+    uint32_t head_ms;          /* 5000: a head must be complete by then */
+    uint32_t idle_ms;          /* 30000: a kept connection without a request */
+    uint32_t body_window_ms;   /* 6000: every such window must bring body_rate bytes */
+    uint32_t stall_ms;         /* 60000: a client that takes nothing for so long is gone */
+    uint64_t body_rate;        /* 1024 */
+    uint64_t body_max;         /* 1 MiB, where a route names no limit */
+    uint64_t buffered_max;     /* 1 GiB: bodies held in memory together; beyond that 503 */
 };
 
 struct http_counters {
@@ -43,6 +44,7 @@ struct http_counters {
     uint64_t streams;           /* answers of unknown length under way, now */
     uint64_t buffered;          /* bytes of request bodies held, now */
     uint64_t accepted, refused; /* connections taken; turned away by the limit */
+    uint64_t gave_way;          /* idle connections closed because another needed the place */
     uint64_t requests[6];       /* answers by status class; [0] is unused */
     uint64_t gone;              /* clients that left before their answer */
     uint64_t timeouts;          /* connections ended by one of the clocks */

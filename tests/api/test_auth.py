@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Who may call."""
 import concurrent.futures
+import json
 import pathlib
 import re
 import shutil
@@ -102,6 +103,66 @@ def test_without_any_setting_a_secret_is_made_kept_and_shown_once(make_daemon):
     kept = [p for p in daemon.state_dir.rglob("*") if p.is_file() and secret.encode() in p.read_bytes()]
     assert len(kept) == 1
     assert stat.S_IMODE(kept[0].stat().st_mode) == 0o600
+
+
+# ---- web pages, while there is no secret ----
+
+PAGE = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain"}
+PLAIN = {"Content-Type": "application/json"}
+FOREIGN = [
+    PAGE, {**PLAIN, "Origin": "http://evil.example"}, {**PLAIN, "Origin": "null"},
+    {**PLAIN, "Sec-Fetch-Site": "cross-site"}, {**PLAIN, "Sec-Fetch-Site": "same-site"},
+    {**PLAIN, "Host": "evil.example"}, {**PLAIN, "Host": "evil.example:8080", "Origin": "http://evil.example:8080"},
+]
+OURS = [
+    {**PLAIN, "Host": "localhost:1"}, {**PLAIN, "Host": "[::1]"}, {**PLAIN, "Host": "executor:8080"},
+    {**PLAIN, "Host": "localhost", "Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"},
+]
+
+
+def text_call(daemon, headers, path="/execute"):
+    body = json.dumps(CALL if path == "/execute" else {"code": "f = lambda: 1", "language": "python", "name": "f"})
+    return daemon.request("POST", path, body=body, headers={"Authorization": None, **headers})
+
+
+@pytest.mark.parametrize("path", ["/execute", "/v1/functions/call"])
+def test_none_takes_no_requests_of_web_pages(make_daemon, path):
+    daemon = make_daemon(SANDBOX_AUTH_MODE="none", SANDBOX_SECRET=None, ALLOWED_HOSTS="box.example")
+    for headers in FOREIGN:
+        response = text_call(daemon, headers, path)
+        assert response.status == 403 and "secret" in response.json()["error_detail"], headers
+    for headers in [*OURS, {**PLAIN, "Host": "box.example"}]:
+        assert text_call(daemon, headers, path).status == 200, headers
+    assert text_call(daemon, {"Host": "localhost", "Origin": "http://localhost"}, path).status == 403, "no type"
+    assert daemon.request("GET", "/health", headers={"Host": "evil.example"}).status == 200
+
+
+def test_none_refuses_web_pages_in_the_words_of_the_sandbox_family(make_daemon):
+    daemon = make_daemon(SANDBOX_AUTH_MODE="none", SANDBOX_SECRET=None)
+    response = daemon.request("POST", "/run", body=b'{"cmd":"true"}', headers=PAGE)
+    assert response.status == 403 and response.text.startswith("Without a secret")
+    assert daemon.request("POST", "/run", body=b'{"cmd":"true"}').status == 200
+
+
+def test_a_web_page_cannot_claim_a_pool(pool, place):
+    daemon = pool(place)
+    for headers in FOREIGN:
+        assert text_call(daemon, {"Authorization": "Bearer theirs", **headers}).status == 403
+    assert not place.exists()
+    assert call(daemon, "Bearer mine") == 200
+    assert text_call(daemon, {"Authorization": "Bearer mine", **FOREIGN[1]}).status == 200, "claimed: the secret decides"
+
+
+def test_with_a_secret_only_the_secret_decides(daemon):
+    for headers in FOREIGN[1:]:
+        assert text_call(daemon, {"Authorization": "Bearer " + daemon.secret, **headers}).status == 200
+
+
+def test_none_on_an_address_of_others_is_warned_about(make_daemon):
+    quiet = make_daemon(SANDBOX_AUTH_MODE="none", SANDBOX_SECRET=None)
+    loud = make_daemon(SANDBOX_AUTH_MODE="none", SANDBOX_SECRET=None, EXECUTOR_HOST="0.0.0.0")
+    assert loud.wait_record(event_type="no_authentication", level="warn")
+    assert not [r for r in quiet.records() if r.get("event_type") == "no_authentication"]
 
 
 # ---- pool mode ----

@@ -924,18 +924,99 @@ static void connections_beyond_the_limit_hear_why(void **state)
     struct client *one = client_open(a), *two = client_open(a), *three;
 
     (void)state;
-    await(a, http_server_counters(a->srv)->open == 2);
+    put(one, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+    put(two, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+    await(a, a->held_n == 2);
     three = client_open(a);
     await(a, three->closed);
     expect_head(three, "HTTP/1.1 503 ");
     assert_non_null(strstr(three->text, "\r\nRetry-After: 1\r\n"));
-    put(one, "GET /hello/1 HTTP/1.1\r\nHost: x\r\n\r\n");
-    await(a, strstr(one->text, "hello 1"));
+    assert_false(one->closed);
     client_drop(two);
     await(a, http_server_counters(a->srv)->open == 1);
     two = client_open(a);
     put(two, "GET /hello/2 HTTP/1.1\r\nHost: x\r\n\r\n");
     await(a, strstr(two->text, "hello 2"));
+    app_close(a);
+}
+
+static void the_longest_idle_connection_gives_way(void **state)
+{
+    struct app *a = open_with((struct http_server_conf){.connections_max = 3});
+    struct client *k[4];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        k[i] = client_open(a);
+        put(k[i], "GET /hello/1 HTTP/1.1\r\nHost: x\r\n\r\n");
+        await(a, strstr(k[i]->text, "hello 1"));
+    }
+    put(k[0], "GET /hello/2 HTTP/1.1\r\nHost: x\r\n\r\n"); /* the second is the oldest now */
+    await(a, strstr(k[0]->text, "hello 2"));
+    k[3] = client_open(a);
+    put(k[3], "GET /hello/3 HTTP/1.1\r\nHost: x\r\n\r\n");
+    await(a, strstr(k[3]->text, "hello 3"));
+    await(a, k[1]->closed);
+    assert_false(k[0]->closed || k[2]->closed);
+    assert_int_equal(http_server_counters(a->srv)->gave_way, 1);
+    app_close(a);
+}
+
+/* Half a head is no request: who sends it byte by byte has been idle since it connected. */
+static void bytes_that_trickle_in_keep_no_place(void **state)
+{
+    struct app *a = open_with((struct http_server_conf){.connections_max = 2});
+    struct client *slow = client_open(a), *two, *three;
+    uint64_t before;
+
+    (void)state;
+    put(slow, "GET /hello/1 HT");
+    await(a, http_server_counters(a->srv)->bytes_in == 15);
+    two = client_open(a);
+    put(two, "GET /hello/2 HTTP/1.1\r\nHost: x\r\n\r\n");
+    await(a, strstr(two->text, "hello 2"));
+    before = http_server_counters(a->srv)->bytes_in;
+    put(slow, "TP/1.1\r\n");
+    await(a, http_server_counters(a->srv)->bytes_in == before + 8);
+    three = client_open(a);
+    put(three, "GET /hello/3 HTTP/1.1\r\nHost: x\r\n\r\n");
+    await(a, strstr(three->text, "hello 3"));
+    await(a, slow->closed);
+    assert_false(two->closed);
+    app_close(a);
+}
+
+static const char secret_post[] =
+    "POST /secret HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer s3cret\r\n"
+    "Content-Length: 2\r\n\r\nhi";
+
+/* Four places, one of them for those who have shown the secret. */
+static void a_share_is_for_those_with_the_secret(void **state)
+{
+    struct app *a = open_with((struct http_server_conf){.connections_max = 4});
+    struct client *k[5], *trusted = client_open(a);
+
+    (void)state;
+    put(trusted, secret_post);
+    await(a, strstr(trusted->text, "hi"));
+    for (int i = 0; i < 3; i++) {
+        k[i] = client_open(a);
+        put(k[i], "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+    await(a, a->held_n == 3);
+    k[3] = client_open(a); /* nobody is idle but the one with the secret, who stays */
+    await(a, k[3]->closed);
+    expect_head(k[3], "HTTP/1.1 503 ");
+    assert_false(trusted->closed);
+    client_drop(trusted);
+    await(a, http_server_counters(a->srv)->open == 3);
+    k[3] = client_open(a); /* its place is free: it may be taken by the secret only */
+    put(k[3], "GET /hello/1 HTTP/1.1\r\nHost: x\r\n\r\n");
+    await(a, k[3]->closed);
+    expect_head(k[3], "HTTP/1.1 503 ");
+    trusted = client_open(a);
+    put(trusted, secret_post);
+    await(a, strstr(trusted->text, "hi"));
     app_close(a);
 }
 
@@ -1140,6 +1221,9 @@ int main(void)
         cmocka_unit_test(a_body_has_a_least_rate),
         cmocka_unit_test(a_client_that_takes_nothing_is_dropped),
         cmocka_unit_test(connections_beyond_the_limit_hear_why),
+        cmocka_unit_test(the_longest_idle_connection_gives_way),
+        cmocka_unit_test(bytes_that_trickle_in_keep_no_place),
+        cmocka_unit_test(a_share_is_for_those_with_the_secret),
         cmocka_unit_test(running_out_of_descriptors_pauses_and_recovers),
         cmocka_unit_test(bodies_in_memory_are_bounded_together),
         cmocka_unit_test(pipelining_without_reading_fills_no_memory),

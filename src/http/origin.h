@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Does a request come from a web page of somebody else? Asked only while no secret protects the
+ * API: a browser on the same machine or network would otherwise be everybody's client.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+struct origin_facts {
+    const char *host, *origin, *fetch_site, *content_type; /* headers; NULL: not there */
+    bool json; /* the request has a body that must be JSON */
+};
+
+/*
+ * NULL, or why the request is refused, in words. `allowed` are more host names, separated by
+ * commas; "*" is any. Without a `Host` (HTTP/1.0) there is no browser.
+ */
+const char *origin_refuse(const struct origin_facts *f, const char *allowed);
