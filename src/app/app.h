@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "app/admission.h"
 #include "app/call.h"
 #include "app/dependencies.h"
 #include "app/execution.h"
@@ -17,6 +16,7 @@
 #include "app/place.h"
 #include "app/registry.h"
 #include "base/log.h"
+#include "core/admission.h"
 #include "core/config.h"
 #include "core/port_jail.h"
 #include "core/port_lang.h"

@@ -13,7 +13,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "app/admission.h"
 #include "app/call_mount.h"
 #include "app/call_sync.h"
 #include "app/collect.h"
@@ -25,6 +24,7 @@
 #include "call/request.h"
 #include "call/rights.h"
 #include "call/signature.h"
+#include "core/admission.h"
 #include "core/port_run.h"
 #include "core/port_work.h"
 

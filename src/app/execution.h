@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "app/admission.h"
 #include "app/artifact.h"
 #include "app/heartbeat.h"
 #include "app/place.h"
@@ -18,6 +17,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/sha256.h"
+#include "core/admission.h"
 #include "core/exec_spec.h"
 #include "core/port_run.h"
 #include "core/port_work.h"

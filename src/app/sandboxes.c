@@ -271,6 +271,8 @@ static int start(struct persistent *p, struct err *e)
         .jail = p->jail,
         .limits = p->limits,
         .host_network = p->host_network,
+        .queue_max = (unsigned)a->config.sandbox_queue_max,
+        .wait_ms = (unsigned)a->config.sandbox_wait_ms,
         .answer_ms = (unsigned)a->config.worker_answer_ms,
         .dead = on_dead,
         .user = p,
@@ -395,6 +397,7 @@ void sandboxes_close(struct sandboxes *s)
     while ((p = TAILQ_FIRST(&s->ending))) {
         struct activity *a;
 
+        crew_refuse(p->crew); /* what is freed now makes room for nobody */
         while ((a = TAILQ_FIRST(&p->activities)))
             a->drop(a);
         persistent_free(p);

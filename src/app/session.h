@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
-#include "app/admission.h"
 #include "base/cleanup.h"
+#include "core/admission.h"
 
 enum {
     SESSION_ID_MAX = 256,

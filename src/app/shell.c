@@ -13,10 +13,13 @@
 enum { ENV_SLACK = 64, ARGV_ITEMS = 5, MS_PER_S = 1000, US_PER_MS = 1000 };
 
 struct shell {
-    struct command *command; /* owned */
+    struct persistent *home; /* borrowed */
+    struct ticket ticket;
+    struct shell_order order; /* what it points to is the caller's, until it is started */
+    struct command *command;  /* owned; NULL: it waits for its turn */
     struct shell_events events;
-    struct event deadline;
-    bool timed_out, has_deadline;
+    struct event late; /* the time limit; before the start: of its waiting */
+    bool timed_out;
 };
 
 static const char *const fixed[] = {
@@ -173,48 +176,73 @@ static void on_done(void *user, int status)
 {
     struct shell *s = user;
 
-    if (s->has_deadline)
-        (void)event_del(&s->deadline);
+    (void)event_del(&s->late);
     s->events.done(s->events.user, s->timed_out ? -1 : code_of(status), s->timed_out);
 }
 
-static void on_deadline(evutil_socket_t fd, short what, void *user)
+static void on_late(evutil_socket_t fd, short what, void *user)
 {
     struct shell *s = user;
 
     (void)fd, (void)what;
+    if (!s->command) {
+        s->events.failed(s->events.user, crew_is_dead(s->home->crew) ? COMMAND_LOST : COMMAND_BUSY,
+                         0);
+        return;
+    }
     s->timed_out = true;
     command_kill(s->command);
 }
 
-static void arm(struct shell *s, struct event_base *base, uint64_t ms)
-{
-    struct timeval tv = {.tv_sec = (time_t)(ms / MS_PER_S),
-                         .tv_usec = (suseconds_t)(ms % MS_PER_S * US_PER_MS)};
-
-    if (ms == 0)
-        return;
-    s->has_deadline = true;
-    (void)evtimer_assign(&s->deadline, base, on_deadline, s);
-    (void)event_add(&s->deadline, &tv);
-}
-
 /* ---- starting ---- */
 
-static int start(struct shell *s, struct persistent *p, const struct shell_order *o, struct err *e)
+static int start(struct shell *s, struct err *e)
 {
     cleanup_with(env_done) struct environment env = {0};
+    const struct shell_order *o = &s->order;
     const char *const argv[ARGV_ITEMS] = {"/bin/sh", "sh", "-c", o->cmd.n ? o->cmd.p : "", NULL};
     const struct command_events events = {on_started, on_failed, on_output, on_exited, on_done, s};
+    const struct timeval tv = {.tv_sec = (time_t)(o->timeout_ms / MS_PER_S),
+                               .tv_usec = (suseconds_t)(o->timeout_ms % MS_PER_S * US_PER_MS)};
     struct plan plan = {.argv = argv,
-                        .cwd = o->cwd.n ? o->cwd.p : persistent_cwd(p),
+                        .cwd = o->cwd.n ? o->cwd.p : persistent_cwd(s->home),
                         .input = o->input,
-                        .limits = p->limits};
+                        .limits = s->home->limits};
 
-    if (has_nul(o->cmd) || env_make(&env, p, o) < 0)
-        return err_set(e, ERR_CALLER, "the command or its environment cannot be passed on");
+    if (env_make(&env, s->home, o) < 0)
+        return err_set(e, ERR_CALLER, "the environment cannot be passed on");
     plan.envp = env.pair;
-    return command_start(p->crew, &plan, &events, &s->command, e);
+    if (command_start(s->home->crew, &plan, &events, &s->command, e) < 0)
+        return -1;
+    (void)event_del(&s->late);
+    if (o->timeout_ms > 0)
+        (void)event_add(&s->late, &tv);
+    return 0;
+}
+
+/* Its turn has come. What fails now is told by the timer, as no callback comes from in here. */
+static void on_granted(void *user)
+{
+    const struct timeval now = {0};
+    struct shell *s = user;
+    struct err ignored;
+
+    if (start(s, &ignored) < 0)
+        (void)event_add(&s->late, &now);
+}
+
+static int begin(struct shell *s, struct err *e)
+{
+    struct crew *c = s->home->crew;
+    struct admission *a = crew_admission(c, CREW_COMMAND);
+    const struct timeval wait = crew_wait(c);
+
+    if (admission_ask(a, &s->ticket, e) < 0)
+        return err_set(e, ERR_BUSY, "%zu commands wait in this sandbox already", a->queued);
+    if (s->ticket.state == TICKET_GRANTED)
+        return start(s, e);
+    (void)event_add(&s->late, &wait);
+    return 0;
 }
 
 int shell_start(struct persistent *p, const struct shell_order *o,
@@ -223,45 +251,51 @@ int shell_start(struct persistent *p, const struct shell_order *o,
 {
     struct shell *s;
 
-    if (has_nul(o->cwd)) {
-        *ret_why = COMMAND_NO_DIRECTORY;
-        return err_set(e, ERR_CALLER, "the working directory contains a NUL byte");
-    }
-    *ret_why = COMMAND_NO_START;
+    *ret_why = has_nul(o->cwd) ? COMMAND_NO_DIRECTORY : COMMAND_NO_START;
+    if (has_nul(o->cwd) || has_nul(o->cmd))
+        return err_set(e, ERR_CALLER, "the command or its directory contains a NUL byte");
     s = calloc(1, sizeof *s);
     if (!s)
         return err_set(e, ERR_HOST, "no memory for a command");
-    s->events = *events;
-    if (start(s, p, o, e) < 0) {
-        free(s);
+    *s = (struct shell){
+        .home = p, .ticket = {.grant = on_granted, .user = s},
+             .order = *o, .events = *events
+    };
+    (void)evtimer_assign(&s->late, p->all->app->base, on_late, s);
+    if (begin(s, e) < 0) {
+        if (e->kind == ERR_BUSY)
+            *ret_why = COMMAND_BUSY;
+        shell_free(s);
         return -1;
     }
-    arm(s, p->all->app->base, o->timeout_ms);
     *ret = s;
     return 0;
 }
 
 void shell_pause(struct shell *s)
 {
-    command_pause(s->command);
+    if (s->command)
+        command_pause(s->command);
 }
 
 void shell_resume(struct shell *s)
 {
-    command_resume(s->command);
+    if (s->command)
+        command_resume(s->command);
 }
 
 void shell_kill(struct shell *s)
 {
-    command_kill(s->command);
+    if (s->command)
+        command_kill(s->command);
 }
 
 void shell_free(struct shell *s)
 {
     if (!s)
         return;
-    if (s->has_deadline)
-        (void)event_del(&s->deadline);
+    (void)event_del(&s->late);
     command_free(s->command);
+    admission_leave(crew_admission(s->home->crew, CREW_COMMAND), &s->ticket);
     free(s);
 }

@@ -29,7 +29,9 @@ struct shell_events {
     void *user;
 };
 
-/* No callback comes before the return. On failure *ret_why says what failed. */
+/* It starts at once, or when its turn comes among the commands of this sandbox: until started() or
+ * failed() what the order points to must stay. The time limit begins with the start. No callback
+ * comes before the return. On failure *ret_why says what failed. */
 must_check int shell_start(struct persistent *p, const struct shell_order *o,
                            const struct shell_events *events, struct shell **ret,
                            enum command_fault *ret_why, struct err *e);

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "http/api.h"
 #include "http/koyeb.h"
+#include "http/reply.h"
 
 enum {
     WORK_INLINE = 512 * 1024, /* larger texts are made and parsed on a worker */
@@ -93,6 +94,10 @@ static void reply_error(struct file_call *f, const char *op, const char *path, s
     struct jw w;
     char words[128] = "the sandbox has ended";
 
+    if (sys == FILE_BUSY) {
+        reply_status(f->call, 503);
+        return;
+    }
     if (sys > 0)
         koyeb_sys_words(sys, words);
     put_error(&text, op, path, path_n, words);
@@ -152,7 +157,7 @@ static bool begin(struct file_call *f, enum file_verb verb, size_t bytes_max, fi
         return true;
     }
     if (p)
-        http_reply_text(f->call, e.kind == ERR_BUSY ? 503 : 500, e.text);
+        http_reply_error(f->call, &e);
     file_call_free(f);
     return false;
 }

@@ -56,7 +56,7 @@ static void refuse(struct starting *s, enum command_fault why, const char *words
 {
     char text[540];
 
-    if (why == COMMAND_NO_DIRECTORY) {
+    if (why == COMMAND_NO_DIRECTORY || why == COMMAND_BUSY) {
         koyeb_reply_fault(s->call, why, &s->body);
         return;
     }

@@ -61,7 +61,8 @@ static const struct {
     {EFBIG,        413, "Executor.PayloadTooLarge"},
     {ENOSPC,       507, "Executor.Storage"},
     {EDQUOT,       507, "Executor.Storage"},
-    {-1,           410, "Executor.Gone"},
+    {FILE_ENDED,   410, "Executor.Gone"},
+    {FILE_BUSY,    503, "Executor.Busy"},
 };
 /* clang-format on */
 
@@ -74,6 +75,8 @@ void raw_reply_failure(struct http_call *c, const struct file_result *r)
 
     if (r->sys > 0)
         koyeb_sys_words(r->sys, words);
+    else if (r->sys == FILE_BUSY)
+        (void)snprintf(words, sizeof words, "the sandbox has no place for another request");
     (void)snprintf(text, sizeof text, "%s %.300s: %s", r->op, r->path, words);
     for (size_t i = 0; i < ARRAY_LEN(statuses); i++)
         if (statuses[i].sys == r->sys) {
@@ -81,6 +84,8 @@ void raw_reply_failure(struct http_call *c, const struct file_result *r)
             p.code = statuses[i].code;
         }
     p.error_detail = text;
+    if (p.status == 503)
+        http_set_header(c, "Retry-After", "1");
     reply_problem(c, &p);
 }
 

@@ -134,7 +134,6 @@ static void run_done(void *user, int code, bool timed_out)
 
     r->code = code;
     r->timed_out = timed_out;
-    shell_free(take_ptr(&r->shell));
     r->work.run = encode;
     r->work.done = encoded;
     if (r->out[0].n + r->out[1].n > ENCODE_INLINE) {
@@ -254,7 +253,7 @@ static void stream_failed(void *user, enum command_fault why, int sys)
 
     (void)sys;
     http_on_gone(s->call, NULL, NULL);
-    if (why == COMMAND_NO_DIRECTORY) {
+    if (why == COMMAND_NO_DIRECTORY || why == COMMAND_BUSY) {
         koyeb_reply_fault(s->call, why, &s->body);
     } else {
         sse_begin(&s->sse, s->call);

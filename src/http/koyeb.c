@@ -250,5 +250,10 @@ void koyeb_reply_fault(struct http_call *c, enum command_fault why, const struct
         http_reply(c, 400, "text/plain; charset=utf-8", &text);
         return;
     }
+    if (why == COMMAND_BUSY) {
+        http_set_header(c, "Retry-After", "1");
+        http_reply_text(c, 503, "The sandbox has no place for another command");
+        return;
+    }
     http_reply_text(c, 500, "Failed to start command");
 }

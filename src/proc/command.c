@@ -138,7 +138,7 @@ static void on_exited(struct command *c, int status)
 static void on_lost(struct command *c, bool unread)
 {
     if (!c->started && (unread || crew_is_dead(c->crew))) {
-        fail(c, COMMAND_LOST, 0);
+        fail(c, crew_is_dead(c->crew) ? COMMAND_LOST : COMMAND_BUSY, 0);
         return;
     }
     if (!c->started)
@@ -162,7 +162,10 @@ static void on_message(void *user, const struct init_msg *m, const char *bytes, 
     } else if (m->verb == WORKER_DONE && c->started && m->token) {
         on_exited(c, (int)m->size);
     } else if (m->verb == WORKER_DONE && !c->started) {
-        fail(c, m->status == WORKER_OP_DIRECTORY ? COMMAND_NO_DIRECTORY : COMMAND_NO_START,
+        fail(c,
+             m->status == WORKER_OP_DIRECTORY ? COMMAND_NO_DIRECTORY
+             : m->arg == EAGAIN               ? COMMAND_BUSY
+                                              : COMMAND_NO_START,
              (int)m->arg);
     }
 }
@@ -248,7 +251,9 @@ static int start(struct command *c, const struct plan *p, struct err *e)
     int theirs[3] = {-1, -1, -1};
     int r = open_streams(c, p->input.p != NULL, theirs);
 
-    if (r < 0)
+    if (r == -EMFILE || r == -ENFILE)
+        r = err_set(e, ERR_BUSY, "no descriptor is left for the streams of a command");
+    else if (r < 0)
         r = err_sys(e, r, "streams of a command");
     else
         r = crew_take(c->crew, on_message, c, &c->worker, e);

@@ -27,6 +27,7 @@ enum command_stream { COMMAND_OUT, COMMAND_ERR, COMMAND_STREAMS };
 enum command_fault {
     COMMAND_NO_DIRECTORY, /* the working directory */
     COMMAND_NO_START,     /* anything else before the program ran */
+    COMMAND_BUSY,         /* the sandbox has no process or no place in its queue left for it */
     COMMAND_LOST,         /* the sandbox ended first */
 };
 

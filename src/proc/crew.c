@@ -15,8 +15,11 @@
 
 enum {
     IDLE_MAX = 16,      /* more idle workers than that are sent home */
-    WORKERS_MAX = 4096, /* of one sandbox; its limit of processes is usually met first */
-    KILL_MS = 2000,     /* a worker gets that long to end what it started, then init ends both */
+    WORKERS_MAX = 4096, /* of one sandbox; init has a table of that size */
+    OWN_PIDS = 2,       /* of a sandbox: init and the idle worker that is kept ready */
+    BRIEF_SHARE = 8,    /* one process in so many is for requests that start no program */
+    BRIEF_MIN = 2,
+    KILL_MS = 2000, /* a worker gets that long to end what it started, then init ends both */
     FAILURE_MAX = 256,
     TRIES_MAX =
         4, /* workers asked for one request, if tenants kill them before they have read it */
@@ -27,7 +30,8 @@ struct worker {
     struct crew *crew;        /* borrowed */
     worker_fn *fn;            /* NULL: nobody listens */
     void *user;
-    int sock; /* owned */
+    int sock;    /* owned */
+    int unhired; /* owned: init's end, while its control socket is full; -1: it has it */
     uint32_t token;
     bool idle;
     struct event readable, late;
@@ -42,12 +46,14 @@ struct crew {
     struct crew_conf conf;
     struct sandbox sandbox; /* owned */
     struct workers idle, busy;
-    unsigned idle_n, n;
+    unsigned idle_n, n, workers_max;
+    unsigned unhired_n;
+    struct admission admission[CREW_KINDS];
     uint32_t next_token;
     bool dead;
     unsigned writable;
     char failure[FAILURE_MAX];
-    struct event ctl, spare, tell;
+    struct event ctl, writable_ctl, spare, tell;
     char scratch[CREW_SCRATCH];
     struct {
         struct init_msg m;
@@ -77,6 +83,8 @@ static void worker_free(struct worker *w)
     TAILQ_REMOVE(w->idle ? &c->idle : &c->busy, w, link);
     c->idle_n -= w->idle;
     c->n--;
+    c->unhired_n -= w->unhired >= 0;
+    closep(&w->unhired);
     closep(&w->sock);
     free(w);
 }
@@ -172,15 +180,51 @@ static void listen_to(struct worker *w)
     (void)event_add(&w->readable, NULL);
 }
 
+/* Gives init the other end of its socket. False: the control socket is full. What was asked of the
+ * worker meanwhile waits in the worker's own socket. */
+static bool hire_send(struct worker *w)
+{
+    struct crew *c = w->crew;
+    int r = ctl_send(c, INIT_HIRE, w->token, w->unhired);
+
+    if (r == -EAGAIN)
+        return false;
+    /* after another failure w->sock ends, and its user hears of it */
+    (void)close(take_fd(&w->unhired));
+    c->unhired_n--;
+    return true;
+}
+
+static bool hire_all(struct workers *list)
+{
+    struct worker *w;
+
+    TAILQ_FOREACH(w, list, link)
+    if (w->unhired >= 0 && !hire_send(w))
+        return false;
+    return true;
+}
+
+static void on_ctl_writable(evutil_socket_t fd, short what, void *user)
+{
+    struct crew *c = user;
+
+    (void)fd, (void)what;
+    if (c->dead || (hire_all(&c->busy) && hire_all(&c->idle)))
+        (void)event_del(&c->writable_ctl);
+}
+
 static int hire(struct crew *c, struct worker **ret, struct err *e)
 {
     cleanup_close int here = -1, there = -1;
     struct worker *w;
     int sp[2], r;
 
-    if (c->n >= WORKERS_MAX)
-        return err_set(e, ERR_BUSY, "%d things are under way in this sandbox", WORKERS_MAX);
+    if (c->n >= c->workers_max)
+        return err_set(e, ERR_BUSY, "%u requests are under way in this sandbox", c->n);
     r = fd_message_pair(sp);
+    if (r == -EMFILE || r == -ENFILE)
+        return err_set(e, ERR_BUSY, "no descriptor is left for a worker");
     if (r < 0)
         return err_sys(e, r, "socket of a worker");
     here = sp[0], there = sp[1];
@@ -188,19 +232,19 @@ static int hire(struct crew *c, struct worker **ret, struct err *e)
     w = r < 0 ? NULL : calloc(1, sizeof *w);
     if (!w)
         return err_set(e, ERR_HOST, "no memory for a worker");
-    r = ctl_send(c, INIT_HIRE, ++c->next_token, there);
-    if (r < 0) {
-        free(w);
-        (void)err_sys(e, r, "ask for a worker");
-        e->kind = r == -EAGAIN ? ERR_BUSY : ERR_HOST;
-        return -1;
-    }
-    *w = (struct worker){.crew = c, .sock = take_fd(&here), .token = c->next_token, .idle = true};
+    *w = (struct worker){.crew = c,
+                         .sock = take_fd(&here),
+                         .unhired = take_fd(&there),
+                         .token = ++c->next_token,
+                         .idle = true};
     TAILQ_INSERT_HEAD(&c->idle, w, link);
     c->idle_n++;
     c->n++;
+    c->unhired_n++;
     listen_to(w);
     (void)evtimer_assign(&w->late, c->conf.base, on_late, w);
+    if (c->unhired_n > 1 || !hire_send(w))
+        (void)event_add(&c->writable_ctl, NULL);
     *ret = w;
     return 0;
 }
@@ -213,7 +257,7 @@ static void on_spare(evutil_socket_t fd, short what, void *user)
     struct err ignored;
 
     (void)fd, (void)what;
-    if (!c->dead && c->idle_n == 0)
+    if (!c->dead && c->idle_n == 0 && c->unhired_n == 0)
         (void)!hire(c, &w, &ignored);
 }
 
@@ -238,7 +282,7 @@ static bool ask_another(struct worker *w)
     struct worker *other = c->dead ? NULL : idle_alive(c);
     bool killed = event_pending(&w->late, EV_TIMEOUT, NULL);
     uint32_t token = w->token;
-    int sock = w->sock;
+    int sock = w->sock, unhired = w->unhired;
     struct err ignored;
 
     if (c->dead || killed || w->asked.n == 0 || ++w->tries == TRIES_MAX ||
@@ -247,8 +291,10 @@ static bool ask_another(struct worker *w)
     (void)event_del(&w->readable);
     (void)event_del(&other->readable);
     w->sock = other->sock;
+    w->unhired = other->unhired;
     w->token = other->token;
     other->sock = sock;
+    other->unhired = unhired;
     other->token = token;
     worker_free(other);
     listen_to(w);
@@ -325,6 +371,7 @@ static void on_dead(struct crew *c)
     const char *why = c->conf.jail->ops->failure(c->conf.jail, &c->sandbox);
 
     (void)event_del(&c->ctl);
+    (void)event_del(&c->writable_ctl);
     c->dead = true;
     if (!c->failure[0] && why)
         (void)snprintf(c->failure, sizeof c->failure, "%s", why);
@@ -348,6 +395,32 @@ static void on_ctl(evutil_socket_t fd, short what, void *user)
     }
 }
 
+/* A command takes two processes, its worker and its program; any other request takes one. */
+static void set_limits(struct crew *c)
+{
+    unsigned pids = c->conf.limits.pids_max > OWN_PIDS ? c->conf.limits.pids_max - OWN_PIDS : 0;
+    unsigned brief, commands;
+
+    if (pids == 0 || pids > 2 * WORKERS_MAX)
+        pids = 2 * WORKERS_MAX;
+    brief = pids / BRIEF_SHARE > BRIEF_MIN ? pids / BRIEF_SHARE : BRIEF_MIN;
+    commands = pids > brief + 2 ? (pids - brief) / 2 : 1;
+    c->workers_max = commands + brief < WORKERS_MAX ? commands + brief : WORKERS_MAX;
+    admission_init(&c->admission[CREW_COMMAND], commands, c->conf.queue_max);
+    admission_init(&c->admission[CREW_BRIEF], brief, c->conf.queue_max);
+}
+
+struct admission *crew_admission(struct crew *c, enum crew_kind kind)
+{
+    return &c->admission[kind];
+}
+
+void crew_refuse(struct crew *c)
+{
+    for (size_t i = 0; i < CREW_KINDS; i++)
+        c->admission[i].granting = true;
+}
+
 int crew_open(const struct crew_conf *conf, struct crew **ret, struct err *e)
 {
     const struct sandbox_spec spec = {
@@ -363,6 +436,7 @@ int crew_open(const struct crew_conf *conf, struct crew **ret, struct err *e)
         return err_set(e, ERR_HOST, "no memory for a sandbox");
     c->conf = *conf;
     c->sandbox = SANDBOX_NONE;
+    set_limits(c);
     TAILQ_INIT(&c->idle);
     TAILQ_INIT(&c->busy);
     (void)evtimer_assign(&c->spare, conf->base, on_spare, c);
@@ -376,6 +450,8 @@ int crew_open(const struct crew_conf *conf, struct crew **ret, struct err *e)
         fd_close_all(unused[i], 1);
     (void)event_assign(&c->ctl, conf->base, c->sandbox.ctl, EV_READ | EV_PERSIST, on_ctl, c);
     (void)event_add(&c->ctl, NULL);
+    (void)event_assign(&c->writable_ctl, conf->base, c->sandbox.ctl, EV_WRITE | EV_PERSIST,
+                       on_ctl_writable, c);
     if (hire(c, &w, e) < 0) {
         crew_close(c);
         return -1;
@@ -399,6 +475,7 @@ void crew_close(struct crew *c)
     while ((w = TAILQ_FIRST(&c->busy)) || (w = TAILQ_FIRST(&c->idle)))
         worker_free(w);
     (void)event_del(&c->ctl);
+    (void)event_del(&c->writable_ctl);
     (void)event_del(&c->spare);
     (void)event_del(&c->tell);
     crew_kill(c);
@@ -431,11 +508,19 @@ void crew_usage(const struct crew *c, struct usage *ret)
     (void)c->conf.jail->ops->usage(c->conf.jail, &c->sandbox, true, ret);
 }
 
+static struct timeval time_of(uint64_t ms)
+{
+    return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (long)(ms % 1000) * 1000};
+}
+
 struct timeval crew_patience(const struct crew *c, unsigned times)
 {
-    uint64_t ms = (uint64_t)c->conf.answer_ms * times;
+    return time_of((uint64_t)c->conf.answer_ms * times);
+}
 
-    return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (long)(ms % 1000) * 1000};
+struct timeval crew_wait(const struct crew *c)
+{
+    return time_of(c->conf.wait_ms);
 }
 
 struct event_base *crew_base(const struct crew *c)

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "core/admission.h"
 #include "core/port_jail.h"
 #include "wire/wire.h"
 
@@ -32,6 +33,8 @@ struct crew_conf {
     struct jail *jail;       /* borrowed */
     struct limits limits;
     bool host_network;
+    unsigned queue_max; /* requests of each kind that wait for a worker; beyond that ERR_BUSY */
+    unsigned wait_ms;   /* how long one of them waits */
     unsigned answer_ms; /* a tenant can stop workers: nobody waits longer for one */
     crew_dead_fn *dead;
     void *user;
@@ -54,6 +57,16 @@ void crew_usage(const struct crew *c, struct usage *ret);
 struct timeval crew_patience(const struct crew *c, unsigned times);
 struct event_base *crew_base(const struct crew *c);
 unsigned crew_traits(const struct crew *c);
+/*
+ * Who may take a worker now. A command needs two processes of the sandbox's limit, a brief request
+ * (files, ports, usage) one; a share of them is the brief requests' alone, so that files can be
+ * read while every place for commands is taken.
+ */
+enum crew_kind { CREW_COMMAND, CREW_BRIEF, CREW_KINDS };
+struct admission *crew_admission(struct crew *c, enum crew_kind kind);
+/* Nobody is granted a place any more: the sandbox is being freed. */
+void crew_refuse(struct crew *c);
+struct timeval crew_wait(const struct crew *c); /* how long a request waits for a place */
 /* Room to read into; only until the callback returns. */
 enum { CREW_SCRATCH = 64 * 1024 };
 char *crew_scratch(struct crew *c);

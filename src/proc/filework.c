@@ -21,13 +21,15 @@ enum {
 #define PENDING_MAX ((size_t)1 << 30) /* of content handed over at once */
 
 struct filework {
-    struct crew *crew;     /* borrowed */
-    struct worker *worker; /* borrowed from the crew; NULL: it is through */
+    struct crew *crew; /* borrowed */
+    struct ticket ticket;
+    struct file_order order; /* the path is borrowed */
+    struct worker *worker;   /* borrowed from the crew; NULL: it waits for one, or is through */
+    int theirs;              /* owned: the worker's end of the pipe, until it has it */
+    bool limited;            /* its worker has to say or take something within the patience */
     filework_fn *done;
     filework_drain_fn *drain;
     void *user;
-    enum file_verb verb;
-    size_t bytes_max;
     bool too_large;
     struct buf bytes; /* READ, LIST: what came */
     /* WRITE, UNPACK, PACK */
@@ -73,16 +75,36 @@ _Static_assert(ARRAY_LEN(ops) == WORKER_OP_COUNT, "every operation has a name");
 static void on_late(evutil_socket_t fd, short what, void *user)
 {
     struct filework *w = user;
+    struct file_result r = {.sys = crew_is_dead(w->crew) ? FILE_ENDED : FILE_BUSY,
+                            .op = "open",
+                            .path = "",
+                            .fd = -1,
+                            .bytes = &w->bytes};
 
     (void)fd, (void)what;
-    worker_kill(w->worker);
+    if (w->worker) {
+        worker_kill(w->worker);
+        return;
+    }
+    w->done(w->user, &r); /* it waited too long for a worker, or none could be had */
+    filework_free(w);
 }
 
+/* While it waits for a worker the same timer limits that. */
 static void arm(struct filework *w, unsigned times)
 {
     const struct timeval tv = crew_patience(w->crew, times);
 
-    (void)event_add(&w->late, &tv);
+    w->limited = true;
+    if (w->worker)
+        (void)event_add(&w->late, &tv);
+}
+
+static void disarm(struct filework *w)
+{
+    w->limited = false;
+    if (w->worker)
+        (void)event_del(&w->late);
 }
 
 /* ---- content on its way in ---- */
@@ -94,7 +116,7 @@ static void pipe_close(struct filework *w)
     (void)event_del(&w->ready);
     (void)close(take_fd(&w->pipe));
     buf_done(&w->pending);
-    if (w->worker && w->ending)
+    if (w->ending)
         arm(w, 1);
 }
 
@@ -133,7 +155,7 @@ static void on_writable(evutil_socket_t fd, short what, void *user)
         wait_ready(w);
         return;
     }
-    (void)event_del(&w->late);
+    disarm(w);
     buf_done(&w->pending);
     w->pending_at = 0;
     if (w->ending)
@@ -216,7 +238,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     if (w->through && (n <= 0 || w->got >= w->expected))
         finish_pack(w);
     else if (w->paused)
-        (void)event_del(&w->late);
+        disarm(w);
     else if (w->worker)
         arm(w, 1);
 }
@@ -240,7 +262,7 @@ void filework_resume(struct filework *w)
 /* True: the end of the archive is still to be read. */
 static bool pack_goes_on(struct filework *w, const struct file_result *r)
 {
-    if (w->verb != FILE_PACK || r->sys)
+    if (w->order.verb != FILE_PACK || r->sys)
         return false;
     w->through = true;
     w->expected = r->size;
@@ -252,7 +274,7 @@ static bool pack_goes_on(struct filework *w, const struct file_result *r)
 
 static void take_bytes(struct filework *w, const char *p, size_t n)
 {
-    if (w->bytes.n + n > w->bytes_max || buf_put(&w->bytes, p, n) < 0)
+    if (w->bytes.n + n > w->order.bytes_max || buf_put(&w->bytes, p, n) < 0)
         w->too_large = true;
 }
 
@@ -282,11 +304,12 @@ static void fill_result(struct filework *w, const struct init_msg *m, const char
     r->mtime_ns = m->mtime_ns;
     r->inode = (uint64_t)m->cpu_us;
     r->entries = m->io_read > 0 ? (uint64_t)m->io_read : 0;
-    r->fault = m->arg && (w->verb == FILE_UNPACK || w->verb == FILE_PACK) ? m->token : 0;
+    r->fault =
+        m->arg && (w->order.verb == FILE_UNPACK || w->order.verb == FILE_PACK) ? m->token : 0;
     r->processes = m->pid;
     r->memory = r->size;
     r->disk = m->io_write > 0 ? (uint64_t)m->io_write : 0;
-    if (r->sys == 0 && !fd_is_right(w->verb, fd))
+    if (r->sys == 0 && !fd_is_right(w->order.verb, fd))
         r->sys = EPROTO;
     if (r->sys == 0 && w->too_large)
         r->sys = EFBIG;
@@ -295,14 +318,17 @@ static void fill_result(struct filework *w, const struct init_msg *m, const char
 static void on_message(void *user, const struct init_msg *m, const char *bytes, int *fd)
 {
     struct filework *w = user;
-    struct file_result r = {.sys = -1, .op = "open", .path = "", .fd = -1, .bytes = &w->bytes};
+    struct file_result r = {
+        .sys = FILE_ENDED, .op = "open", .path = "", .fd = -1, .bytes = &w->bytes};
 
     if (m && (m->verb == WORKER_BYTES || m->verb == WORKER_NAMES)) {
         take_bytes(w, bytes, m->name_n);
         return;
     }
-    (void)event_del(&w->late);
+    disarm(w);
     w->worker = NULL;
+    if (!m && !bytes && !crew_is_dead(w->crew))
+        r.sys = FILE_BUSY;
     if (m)
         fill_result(w, m, bytes, *fd, &r);
     if (pack_goes_on(w, &r))
@@ -322,7 +348,7 @@ static bool has_pipe(enum file_verb verb)
 
 static int open_pipe(struct filework *w, struct crew *c, int *ret_theirs)
 {
-    bool reads = w->verb == FILE_PACK;
+    bool reads = w->order.verb == FILE_PACK;
     int pair[2];
     int r = fd_pipe(pair);
 
@@ -336,27 +362,64 @@ static int open_pipe(struct filework *w, struct crew *c, int *ret_theirs)
     return fd_nonblock(w->pipe, true);
 }
 
-static int send_order(struct filework *w, struct crew *c, const struct file_order *o, struct err *e)
+static bool brings_content(enum file_verb verb)
 {
+    return verb == FILE_WRITE || verb == FILE_UNPACK;
+}
+
+/* To a worker. */
+static int send_order(struct filework *w, struct err *e)
+{
+    const struct file_order *o = &w->order;
     struct init_msg m = {
         .verb = verbs[o->verb], .name_n = (uint32_t)o->path.n, .size = (int64_t)o->bytes_max};
-    cleanup_close int theirs = -1;
-    int fd, r = has_pipe(o->verb) ? open_pipe(w, c, &theirs) : 0;
+    int fd, r;
 
     m.arg = o->verb == FILE_CONNECT ? o->port
             : o->entries_max        ? (int64_t)o->entries_max
                                     : o->parents;
     m.token = o->depth_max;
-    if (r < 0)
-        return err_sys(e, r, "pipe for the content of a file");
-    if (crew_take(c, on_message, w, &w->worker, e) < 0)
+    if (crew_take(w->crew, on_message, w, &w->worker, e) < 0)
         return -1;
-    fd = take_fd(&theirs);
+    fd = take_fd(&w->theirs);
     r = worker_send(w->worker, &m, o->path.p, o->path.n, &fd, fd >= 0 ? 1 : 0);
-    (void)evtimer_assign(&w->late, crew_base(c), on_late, w);
-    if (o->verb != FILE_WRITE && o->verb != FILE_UNPACK) /* those wait for their content */
+    (void)event_del(&w->late);
+    if (w->limited || !brings_content(o->verb)) /* those wait for their content */
         arm(w, o->verb == FILE_REMOVE_ALL ? TREE_TIMES : 1);
     return r < 0 ? err_sys(e, r, "send a request to a worker") : 0;
+}
+
+/* Its turn has come. What fails now is told by the timer, as no callback comes from in here. */
+static void on_granted(void *user)
+{
+    const struct timeval now = {0};
+    struct filework *w = user;
+    struct err ignored;
+
+    if (send_order(w, &ignored) == 0)
+        return;
+    if (w->worker)
+        worker_kill(w->worker);
+    else
+        (void)event_add(&w->late, &now);
+}
+
+static int begin(struct filework *w, struct err *e)
+{
+    struct admission *a = crew_admission(w->crew, CREW_BRIEF);
+    const struct timeval wait = crew_wait(w->crew);
+    int r = has_pipe(w->order.verb) ? open_pipe(w, w->crew, &w->theirs) : 0;
+
+    if (r == -EMFILE || r == -ENFILE)
+        return err_set(e, ERR_BUSY, "no descriptor is left for the content of a file");
+    if (r < 0)
+        return err_sys(e, r, "pipe for the content of a file");
+    if (admission_ask(a, &w->ticket, e) < 0)
+        return err_set(e, ERR_BUSY, "%zu requests wait in this sandbox already", a->queued);
+    if (w->ticket.state == TICKET_GRANTED)
+        return send_order(w, e);
+    (void)event_add(&w->late, &wait);
+    return 0;
 }
 
 int filework_start(struct crew *c, const struct file_order *o, filework_fn *done, void *user,
@@ -366,15 +429,19 @@ int filework_start(struct crew *c, const struct file_order *o, filework_fn *done
 
     if (!w)
         return err_set(e, ERR_HOST, "no memory for a request");
-    *w = (struct filework){.crew = c,
-                           .done = done,
-                           .user = user,
-                           .verb = o->verb,
-                           .bytes_max = o->bytes_max,
-                           .bytes = BUF_INIT(o->bytes_max),
-                           .pending = BUF_INIT(PENDING_MAX),
-                           .pipe = -1};
-    if (send_order(w, c, o, e) < 0) {
+    *w = (struct filework){
+        .crew = c,
+        .ticket = {.grant = on_granted, .user = w},
+        .order = *o,
+        .done = done,
+        .user = user,
+        .bytes = BUF_INIT(o->bytes_max),
+        .pending = BUF_INIT(PENDING_MAX),
+        .pipe = -1,
+        .theirs = -1
+    };
+    (void)evtimer_assign(&w->late, crew_base(c), on_late, w);
+    if (begin(w, e) < 0) {
         filework_free(w);
         return -1;
     }
@@ -386,8 +453,7 @@ void filework_free(struct filework *w)
 {
     if (!w)
         return;
-    if (event_initialized(&w->late))
-        (void)event_del(&w->late);
+    (void)event_del(&w->late);
     if (w->worker) {
         worker_kill(w->worker);
         worker_let(take_ptr(&w->worker));
@@ -395,5 +461,7 @@ void filework_free(struct filework *w)
     pipe_close(w);
     buf_done(&w->pending);
     buf_done(&w->bytes);
+    closep(&w->theirs);
+    admission_leave(crew_admission(w->crew, CREW_BRIEF), &w->ticket);
     free(w);
 }

@@ -34,7 +34,7 @@ enum file_verb {
 
 struct file_order {
     enum file_verb verb;
-    struct bytes path;    /* must not contain NUL */
+    struct bytes path;    /* must not contain NUL; kept by the caller until the work is done */
     size_t bytes_max;     /* READ, LIST: more than that is EFBIG; UNPACK, PACK: of the archive */
     uint16_t port;        /* CONNECT */
     bool parents;         /* WRITE: make them */
@@ -42,9 +42,15 @@ struct file_order {
     uint32_t depth_max;
 };
 
+/* Why nothing was done. */
+enum file_fault {
+    FILE_ENDED = -1, /* the sandbox ended */
+    FILE_BUSY = -2,  /* it has no process, or no place in its queue, left for it */
+};
+
 /* What came of it. Borrowed for the length of the callback, except what is taken. */
 struct file_result {
-    int sys;          /* errno, 0: success; -1: the sandbox ended */
+    int sys;          /* errno, 0: success; or an enum file_fault */
     const char *op;   /* "open", "mkdir", ...: what failed */
     const char *path; /* where it failed; "" when unknown */
     int fd;           /* owned by the work; set to -1 to take it */
@@ -60,7 +66,8 @@ struct file_result {
     uint64_t memory, disk;
 };
 
-/* Exactly once unless freed before; the work is freed when it returns. */
+/* Exactly once unless freed before, never from inside filework_start(); the work is freed when it
+ * returns. */
 typedef void filework_fn(void *user, struct file_result *r);
 /* What was fed has been taken: more is welcome. */
 typedef void filework_drain_fn(void *user);
@@ -68,6 +75,8 @@ typedef void filework_drain_fn(void *user);
 /* PACK: some of the archive, from the loop. False: wait for filework_resume(). */
 typedef bool filework_data_fn(void *user, const char *p, size_t n);
 
+/* It begins at once, or when its turn comes among the brief requests of this sandbox. ERR_BUSY when
+ * too many wait already. */
 must_check int filework_start(struct crew *c, const struct file_order *o, filework_fn *done,
                               void *user, struct filework **ret, struct err *e);
 /* WRITE, UNPACK: false when the content comes faster than it is written: wait for drain. */

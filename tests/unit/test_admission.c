@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "app/admission.h"
+#include "core/admission.h"
 
 enum { MANY = 20000 };
 

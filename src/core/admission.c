@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "app/admission.h"
+#include "core/admission.h"
 
 enum { RETRY_MAX_S = 30 };
 
