@@ -6,10 +6,13 @@
  * privileges we were given and before any socket is open; then we become somebody harmless; only
  * then does anybody outside get to talk to us.
  */
+#include <errno.h>
 #include <event2/event.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/advice.h"
 #include "app/app.h"
@@ -28,7 +31,6 @@
 #include "http/server.h"
 #include "jail/jails.h"
 #include "lang/langs.h"
-#include "selftest/selftest.h"
 #include "store/shelf.h"
 #include "store/store.h"
 #include "store/worker.h"
@@ -310,7 +312,7 @@ static int start(struct daemon *d, struct err *e)
     struct config *c = &d->app.config;
     unsigned walls = 0;
 
-    boot_raise_files();
+    os_raise_files();
     boot_host(c);
     if (boot_identity(c, &d->who, e) < 0 || boot_state_dir(c, &d->who, e) < 0 ||
         boot_workspaces(c, e) < 0 || boot_dependencies(c, &d->who, e) < 0 ||
@@ -497,22 +499,6 @@ static int check_host(struct daemon *d)
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Attacks against what this host really does; see src/selftest. */
-static int selftest(struct daemon *d)
-{
-    struct app *a = &d->app;
-    struct err e;
-
-    a->log.level = LOG_ERROR;
-    boot_raise_files();
-    if (base_open(a, &e) < 0) {
-        (void)fprintf(stderr, "sandbox-executor: %s\n", e.text);
-        return EXIT_FAILURE;
-    }
-    return selftest_main(&(struct selftest){
-        .config = &a->config, .log = &a->log, .langs = &lang_ops, .base = a->base});
-}
-
 static int run_mode(struct daemon *d)
 {
     const struct config *c = &d->app.config;
@@ -541,8 +527,7 @@ static int run_mode(struct daemon *d)
         return check_config(c);
     case CONFIG_CHECK_HOST:
         return check_host(d);
-    case CONFIG_SELFTEST:
-        return selftest(d);
+    case CONFIG_SELFTEST: /* become_selftest() */
     case CONFIG_RUN:
     case CONFIG_MODE_COUNT:
         break;
@@ -564,6 +549,21 @@ static int hide_secrets(struct daemon *d, int argc, char **argv, char **envp, st
     return r;
 }
 
+/* A program of its own, which takes the same options: none of the attacks is linked into a daemon.
+ */
+static int become_selftest(char **argv)
+{
+    char path[PATH_MAX] = "";
+    int r = os_beside("sandbox-selftest", path, sizeof path);
+
+    if (r == 0) {
+        (void)execv(path, argv);
+        r = -errno;
+    }
+    (void)fprintf(stderr, "sandbox-executor: %s: %s\n", path, strerror(-r));
+    return EXIT_FAILURE;
+}
+
 int main(int argc, char **argv, char **envp)
 {
     struct daemon *d = calloc(1, sizeof *d);
@@ -572,8 +572,14 @@ int main(int argc, char **argv, char **envp)
 
     if (!d)
         return EXIT_FAILURE;
-    if (config_load(&d->app.config, argc, argv, envp, &e) < 0 ||
-        hide_secrets(d, argc, argv, envp, &e) < 0) {
+    if (config_load(&d->app.config, argc, argv, envp, &e) < 0) {
+        (void)fprintf(stderr, "sandbox-executor: %s\n", e.text);
+        free(d);
+        return EXIT_FAILURE;
+    }
+    if (d->app.config.mode == CONFIG_SELFTEST)
+        return become_selftest(argv);
+    if (hide_secrets(d, argc, argv, envp, &e) < 0) {
         (void)fprintf(stderr, "sandbox-executor: %s\n", e.text);
         free(d);
         return EXIT_FAILURE;

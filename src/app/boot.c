@@ -17,16 +17,6 @@
 
 enum { SECRET_BYTES = 24, NAME_BUFFER = 16 * 1024, WRITABLE_MAX = 64 };
 
-void boot_raise_files(void)
-{
-    struct rlimit l;
-
-    if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
-        l.rlim_cur = l.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &l);
-    }
-}
-
 /* As pid 1 of a container nobody but its neighbours on the container's network can reach us. */
 void boot_host(struct config *c)
 {

@@ -18,8 +18,6 @@ struct boot_identity {
     gid_t gid;
 };
 
-/* As many descriptors as the hard limit allows. */
-void boot_raise_files(void);
 /* Address to listen on when none is configured. */
 void boot_host(struct config *c);
 /* Only root becomes somebody else: config->run_as. */

@@ -16,6 +16,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -143,9 +144,30 @@ void os_heap_keep(size_t n)
 #endif
 }
 
-ssize_t os_program(char *out, size_t n)
+int os_beside(const char *name, char *out, size_t n)
 {
-    return readlink("/proc/self/exe", out, n);
+    ssize_t got = readlink("/proc/self/exe", out, n);
+    size_t at, len = strlen(name);
+
+    if (got <= 0)
+        return -errno;
+    at = (size_t)got;
+    while (at > 0 && out[at - 1] != '/')
+        at--;
+    if (at + len >= n)
+        return -ENAMETOOLONG;
+    memcpy(out + at, name, len + 1);
+    return 0;
+}
+
+void os_raise_files(void)
+{
+    struct rlimit l;
+
+    if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
+        l.rlim_cur = l.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &l);
+    }
 }
 
 int os_where(int dir, char *out, size_t n)

@@ -49,8 +49,10 @@ size_t os_processors(void);
 void *os_memory(size_t n);
 /* So much of what malloc gave out and got back stays with us, for who asks next. */
 void os_heap_keep(size_t n);
-/* The file we were started from. -1: errno. */
-must_check ssize_t os_program(char *out, size_t n);
+/* The path of a program that is installed beside the one we were started from. -errno */
+must_check int os_beside(const char *name, char *out, size_t n);
+/* As many open files as the hard limit allows. */
+void os_raise_files(void);
 
 /* The path of a directory. -errno */
 must_check int os_where(int dir, char *out, size_t n);

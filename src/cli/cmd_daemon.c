@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands that the daemon itself carries out, for it knows its host best: the one installed beside
- * us is asked, with the same arguments.
+ * Commands that another program installed beside us carries out, with the same arguments: the
+ * daemon, and the self-test.
  */
 #include <errno.h>
 #include <limits.h>
@@ -17,27 +17,16 @@
 
 enum { DAEMON_ARGS_MAX = 64 };
 
-static bool daemon_path(char path[PATH_MAX])
+static int become(const char *program, char *args[])
 {
-    static const char name[] = "sandbox-executor";
-    ssize_t n = os_program(path, PATH_MAX - sizeof name);
-    char *slash;
+    char path[PATH_MAX] = "";
+    int r = os_beside(program, path, sizeof path);
 
-    if (n <= 0)
-        return false;
-    path[n] = '\0';
-    slash = strrchr(path, '/');
-    memcpy(slash ? slash + 1 : path, name, sizeof name);
-    return true;
-}
-
-static int become_daemon(char *args[])
-{
-    char path[PATH_MAX];
-
-    if (daemon_path(path))
+    if (r == 0) {
         (void)execv(path, args);
-    (void)fprintf(stderr, "sbx: %s: %s\n", path, strerror(errno));
+        r = -errno;
+    }
+    (void)fprintf(stderr, "sbx: %s: %s\n", r == -ENAMETOOLONG ? program : path, strerror(-r));
     return CMD_FAILED;
 }
 
@@ -67,7 +56,7 @@ int cmd_doctor(int argc, char **argv)
         return status;
     for (int i = 1; i < argc; i++)
         args[i + 1] = argv[i];
-    return become_daemon(args);
+    return become("sandbox-executor", args);
 }
 
 /* Options of the test itself go behind "--", everything else is the daemon's. */
@@ -87,8 +76,8 @@ int cmd_selftest(int argc, char **argv)
     static const char usage[] =
         "usage: sbx selftest [--json] [--jail=NAME] [--only=TEXT] [--slow=N] [--witness-check]\n"
         "                    [--list] [OPTION OF sandbox-executor...]\n";
-    char *args[DAEMON_ARGS_MAX + 4] = {(char[]){"sandbox-executor"}, (char[]){"--selftest"}};
-    int n = 2, status;
+    char *args[DAEMON_ARGS_MAX + 3] = {(char[]){"sandbox-selftest"}};
+    int n = 1, status;
 
     if (is_usage_wanted(argc, argv, usage, &status))
         return status;
@@ -99,5 +88,5 @@ int cmd_selftest(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         if (is_of_selftest(argv[i]))
             args[n++] = argv[i];
-    return become_daemon(args);
+    return become("sandbox-selftest", args);
 }

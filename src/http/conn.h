@@ -168,7 +168,7 @@ struct http_server {
     uint16_t port;
     struct event accept_again, reap, grace;
     struct event *watch; /* owned */
-    int watch_fd;        /* owned: an epoll set, see watch_linux.c */
+    int watch_fd;        /* owned: an epoll set, see conn_watch.c */
     const struct timeval *clock[CLOCK_COUNT];
     struct conn_list conns, dead;
     struct conn_queue idle[CONN_TRUST_COUNT]; /* longest first */
@@ -217,7 +217,7 @@ void conn_listen(struct conn *c);            /* reads or watches, as the state w
 void conn_deaf(struct conn *c);              /* neither */
 void conn_linger(struct conn *c);
 
-/* watch_linux.c: who leaves while nothing is read from it */
+/* conn_watch.c: who leaves while nothing is read from it */
 void watch_conn(struct conn *c, bool on); /* conn_on_eof() follows */
 int watch_open(struct http_server *s, struct err *e);
 void watch_close(struct http_server *s);

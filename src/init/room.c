@@ -171,15 +171,12 @@ static char *map_program(const char *room, char *path)
     static const char inside[] = "/opt/sandbox-executor/bin/";
     struct buf out = BUF_INIT(VALUE_MAX);
     char own[4096];
-    ssize_t n;
 
     if (strncmp(path, inside, sizeof inside - 1) != 0)
         return map_argument(room, path);
-    n = os_program(own, sizeof own - 1);
-    own[n > 0 ? n : 0] = '\0';
-    n = strrchr(own, '/') ? strrchr(own, '/') - own + 1 : 0;
-    (void)buf_put(&out, own, (size_t)n);
-    (void)buf_puts(&out, path + sizeof inside - 1);
+    if (os_beside(path + sizeof inside - 1, own, sizeof own) < 0)
+        return NULL;
+    (void)buf_puts(&out, own);
     return finish(&out);
 }
 

@@ -215,14 +215,11 @@ static void configure(struct native *n, const struct jail_conf *conf)
 /* Our programs are installed side by side. */
 static int own_directory(char out[4096], struct err *e)
 {
-    ssize_t n = os_program(out, 4095);
-    char *slash;
+    int r = os_beside("", out, 4096);
 
-    if (n <= 0)
-        return err_sys(e, -errno, "our own program");
-    out[n] = '\0';
-    slash = strrchr(out, '/');
-    *(slash ? slash : out) = '\0';
+    if (r < 0)
+        return err_sys(e, r, "our own program");
+    out[strlen(out) - 1] = '\0'; /* the slash */
     return 0;
 }
 

@@ -36,6 +36,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/os.h"
 #include "base/sys.h"
 #include "init/room.h"
 #include "init/steps.h"
@@ -131,16 +132,6 @@ static void hide_arguments(int argc, char **argv)
         memset(argv[i], 0, strlen(argv[i]));
 }
 
-static void raise_files(void)
-{
-    struct rlimit l;
-
-    if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
-        l.rlim_cur = l.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &l);
-    }
-}
-
 /* The launcher, zygotes, keepers and all that they start inherit it. A user whose own hard limit is
  * 0 cannot raise it, which matters only where a crash would start a program of root's. */
 static int limit_cores(struct err *e)
@@ -221,7 +212,7 @@ static int run(struct launcher *l)
     (void)signal(SIGINT, SIG_IGN); /* the terminal's; the daemon tells us by closing the socket */
     (void)signal(SIGTERM, SIG_IGN);
     (void)umask(022);
-    raise_files();
+    os_raise_files();
     return limit_cores(&e) < 0 || begin(l, &e) < 0 ? refuse_to_start(&e) : start_again(l);
 }
 

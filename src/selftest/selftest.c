@@ -17,8 +17,8 @@
 enum { EXIT_USAGE = 2, ARGS_MAX = 64, ARGS_BYTES = 16384, SLOW_MAX = 100 };
 
 static const char usage_text[] =
-    "usage: sandbox-executor --selftest [OPTION...] [-- [--json] [--jail=NAME] [--only=TEXT]\n"
-    "                                   [--slow=N] [--witness-check] [--list]]\n\n"
+    "usage: sandbox-selftest [OPTION OF sandbox-executor...] [-- [--json] [--jail=NAME]\n"
+    "                        [--only=TEXT] [--slow=N] [--witness-check] [--list]]\n\n"
     "  --json           one JSON object instead of a table\n"
     "  --jail=NAME      that jail only; default: every jail this host can open\n"
     "  --only=TEXT      rows whose name or group contains TEXT\n"
@@ -291,14 +291,18 @@ static int know_secret(char secret[WITNESS_SECRET_MAX])
     return -1;
 }
 
+int selftest_usage(FILE *out)
+{
+    (void)fputs(usage_text, out);
+    return out == stdout ? EXIT_SUCCESS : EXIT_USAGE;
+}
+
 int selftest_main(const struct selftest *t)
 {
     struct wish w;
 
-    if (parse(t, &w) < 0) {
-        (void)fputs(usage_text, stderr);
-        return EXIT_USAGE;
-    }
+    if (parse(t, &w) < 0)
+        return selftest_usage(stderr);
     if (w.list)
         return list(&w);
     (void)signal(SIGPIPE, SIG_IGN);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox-executor --selftest: attacks against this host's own configuration, for every jail that
+ * sandbox-selftest: attacks against this host's own configuration, for every jail that
  * can be opened here, and ordinary work under the same walls.
  */
 #pragma once
+
+#include <stdio.h>
 
 #include "base/log.h"
 #include "core/config.h"
@@ -21,3 +23,5 @@ struct selftest {
 /* Returns an exit status: 0 when everything holds, 1 when something does not, 2 when called
  * wrongly, 77 when this host cannot do what was asked for. */
 int selftest_main(const struct selftest *t);
+/* How it is called; 0 on standard output, else 2. */
+int selftest_usage(FILE *out);

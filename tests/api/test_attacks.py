@@ -25,7 +25,7 @@ SAMPLE = 9  # every ninth row when there is little time
 
 def selftest(*args, binary=None, env=None, **kw):
     """The command's exit status and its JSON."""
-    command = [str((binary or harness.BUILD) / "sandbox-executor"), "--selftest"]
+    command = [str((binary or harness.BUILD) / "sandbox-selftest")]
     done = subprocess.run([*command, *[a for a in args if a.startswith("--isolation")], "--", "--json",
                            *[a for a in args if not a.startswith("--isolation")]],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600,
@@ -73,8 +73,8 @@ def test_every_attack_can_fail(only):
 def test_nobody_may_trace():
     """Then only the filter is seen, and the table says so."""
     harness.need(harness.ROOT, "only root has something to lose")
-    command = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", str(harness.BUILD / "sandbox-executor"),
-               "--selftest", *level(), "--", "--json", f"--jail={harness.JAIL}", "--only=swap"]
+    command = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", str(harness.BUILD / "sandbox-selftest"),
+               *level(), "--", "--json", f"--jail={harness.JAIL}", "--only=swap"]
     report = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120).stdout)
     kinds = {r["attack"]: r["witness_kind"] for r in report["rounds"][0]["rows"]}
     assert kinds == {"swapon": "filter", "swapoff": "filter"} and report["good"]
@@ -114,6 +114,15 @@ def test_as_an_ordinary_user(tmp_path):
 def test_nothing_tested_is_not_good(args, status):
     command = [str(harness.BUILD / "sandbox-executor"), "--selftest", *level(), "--", *args]
     assert subprocess.run(command, capture_output=True, timeout=120).returncode == status
+
+
+def test_neither_attacks_nor_parsers_are_linked_into_the_daemon():
+    """What is not linked cannot be exploited: the self-test and the inspector are programs of their own."""
+    titles = [row.title.encode() for row in w.ROWS[:5]]
+    attacker, daemon = ((harness.BUILD / name).read_bytes() for name in ("sandbox-selftest", "sandbox-executor"))
+    assert all(title in attacker for title in titles)
+    assert not any(title in daemon for title in titles)
+    assert b"ts_parser" not in daemon and b"tree_sitter" not in daemon
 
 
 def test_the_table_is_for_people():
