@@ -43,15 +43,14 @@ const struct config_option config_options[CONFIG_COUNT] = {
 /* clang-format on */
 
 const struct config_mode_flag config_mode_flags[] = {
-    {"--help",              "show this text",                                                    CONFIG_HELP      },
-    {"--version",           "show the version",                                                  CONFIG_VERSION   },
-    {"--print-config",      "show every value and where it comes from",                          CONFIG_PRINT     },
-    {"--print-config-docs", "write docs/configuration.md",                                       CONFIG_PRINT_DOCS},
-    {"--print-config-json", "write the list of options for tools",                               CONFIG_PRINT_JSON},
-    {"--check-config",      "only check the configuration",                                      CONFIG_CHECK     },
-    {"--check-host",        "say what isolation this host can give",                             CONFIG_CHECK_HOST},
-    {"--selftest",          "become sandbox-selftest, which attacks the sandboxes of this host",
-     CONFIG_SELFTEST                                                                                              },
+    {"--help",              "show this text",                           CONFIG_HELP      },
+    {"--version",           "show the version",                         CONFIG_VERSION   },
+    {"--print-config",      "show every value and where it comes from", CONFIG_PRINT     },
+    {"--print-config-docs", "write docs/configuration.md",              CONFIG_PRINT_DOCS},
+    {"--print-config-json", "write the list of options for tools",      CONFIG_PRINT_JSON},
+    {"--check-config",      "only check the configuration",             CONFIG_CHECK     },
+    {"--check-host",        "say what isolation this host can give",    CONFIG_CHECK_HOST},
+    {"--selftest",          "start sandbox-selftest",                   CONFIG_SELFTEST  },
 };
 
 /* ---- setting one value ---- */
