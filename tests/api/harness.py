@@ -5,6 +5,7 @@ Tests talk to the daemon over HTTP only. What they want to know about processes,
 control groups they ask the host's kernel, never the daemon. Waiting is always for a condition,
 with a deadline that is generous because it only matters when something is broken.
 """
+import atexit
 import contextlib
 import ctypes
 import functools
@@ -338,7 +339,13 @@ class Daemon:
         self.pid = self.process.pid
         self.out = Stream(self.process.stdout)
         self.log = Written(log, self.process) if to_file else Stream(self.process.stderr)
-        self.wait_ready()
+        live.add(self.pid)
+        try:
+            self.wait_ready()
+        except BaseException:
+            end_tree(self.pid)
+            live.discard(self.pid)
+            raise
 
     def environment(self, env):
         base = {
@@ -494,7 +501,11 @@ class Daemon:
 
     def check_nothing_left(self):
         wait_until(lambda: self.log.ended, "every process that could write to the log is gone")
-        wait_until(lambda: not strays(), lambda: f"no process left behind: {strays()}")
+        try:
+            wait_until(lambda: not strays(), lambda: f"no process left behind: {strays()}")
+        finally:
+            for pid, _ in strays():  # one orphan fails one test, not all that follow
+                end_tree(pid)
 
     def is_sanitized(self):
         """Built with a sanitizer, which keeps freed memory for a while?"""
@@ -534,11 +545,25 @@ def strays():
     return found
 
 
+def end_tree(pid):
+    for one in [pid, *descendants(pid)]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+
+
+@atexit.register
+def end_live():
+    """Daemons that a failure left running end with this process."""
+    for pid in list(live):
+        if is_alive(pid):
+            end_tree(pid)
+
+
 def start_daemon(args=(), user=None, binary=None, to_file=False, **env):
     """to_file: its log goes to a file, not to a thread of ours."""
-    daemon = Daemon(env, args, user, binary, to_file)
-    live.add(daemon.pid)
-    return daemon
+    return Daemon(env, args, user, binary, to_file)
 
 
 def build_without(name, directory):

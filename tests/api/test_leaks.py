@@ -111,9 +111,13 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 APART = ["unshare", "--mount", "--ipc", "sh", "-ec", 'mount -t tmpfs none /dev/shm; exec "$@"', "apart"]
 
 
+def command_line(*words):
+    return [*(APART if harness.ROOT else []), sys.executable, *map(str, words)]
+
+
 def command(*words):
     """A command of ours that judges by itself: its exit status and what it printed."""
-    line = [*(APART if harness.ROOT else []), sys.executable, *map(str, words)]
+    line = command_line(*words)
     done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3600,
                           env={**os.environ, "SBX_BUILD": str(harness.BUILD)})
     return done.returncode, done.stdout
@@ -128,6 +132,22 @@ def test_the_leak_checker_finds_nothing():
 def test_the_leak_checker_sees_what_was_left_behind():
     status, said = command(TOP / "tests" / "leaks", "--runs", 0, "--kills", 0, "--plant")
     assert status == 1 and "| processes left behind | 0 | 1 | LEAK |" in said, said
+
+
+def test_a_leak_checker_that_is_ended_leaves_no_daemon():
+    line = command_line(TOP / "tests" / "leaks", "--runs", 100000)
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, env={**os.environ, "SBX_BUILD": str(harness.BUILD)}) as checker:
+        harness.live.add(checker.pid)
+        try:
+            harness.wait_until(lambda: [p for p in harness.descendants(checker.pid)
+                                        if harness.read_proc(p, "cmdline").startswith(b"sleep")], "its daemon runs programs")
+            checker.send_signal(signal.SIGTERM)
+            checker.wait()
+            harness.wait_until(lambda: not harness.strays(), lambda: f"nothing is left: {harness.strays()}")
+        finally:
+            harness.live.discard(checker.pid)
+            for pid, _ in harness.strays():
+                harness.end_tree(pid)
 
 
 @pytest.mark.alone  # it compares how long answers take before and after an overload
