@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tests/bars in small; what it measures at full size is in docs/testing.md."""
+"""tests/bars in small; docs/testing.md has the full size and what is good."""
 import os
 import pathlib
 import subprocess
