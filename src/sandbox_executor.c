@@ -39,24 +39,27 @@
 #define SBX_VERSION "0"
 #endif
 
-enum { EXIT_SIGNAL = 128, MS_PER_S = 1000, BANNER_MAX = 512, HEAP_KEPT = 2 << 20 };
+enum { EXIT_SIGNAL = 128, MS_PER_S = 1000, HEAP_KEPT = 2 << 20 };
 
 /* All end the daemon in order; its exit status names which. */
-static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
+static const int stop_signals[] = {SIGTERM, SIGINT};
 enum { STOP_SIGNALS = ARRAY_LEN(stop_signals) };
 
 /* What only main knows. */
 struct daemon {
     struct app app;
     struct boot_identity who;
-    struct auth *auth;                 /* owned */
-    struct http_server *http;          /* owned */
-    struct event *stops[STOP_SIGNALS]; /* owned */
-    struct lifecycle *life;            /* owned */
-    struct customer *customer;         /* owned; NULL: there is no command of the operator */
-    int customer_status;               /* once it has ended by itself */
-    char made_secret[BOOT_SECRET_MAX]; /* "": the operator has his own */
-    int signal;                        /* that asked us to end */
+    struct auth *auth;                     /* owned */
+    struct http_server *http;              /* owned */
+    struct event *stops[STOP_SIGNALS];     /* owned */
+    struct event *reload;                  /* owned; SIGHUP */
+    struct lifecycle *life;                /* owned */
+    struct customer *customer;             /* owned; NULL: there is no command of the operator */
+    int customer_status;                   /* once it has ended by itself */
+    char secret[BOOT_SECRET_MAX];          /* from a file; "": from the configuration, or none */
+    char secret_file[CONFIG_TEXT_MAX + 8]; /* which SIGHUP reads again; "": none */
+    bool secret_made;                      /* by this start */
+    int signal;                            /* that asked us to end */
     bool ending, ended;
 };
 
@@ -129,6 +132,29 @@ static void on_signal(evutil_socket_t number, short what, void *user)
         end(d, EXIT_SIGNAL + d->signal);
 }
 
+/* SIGHUP: what can change while we serve. What cannot be read leaves everything as it is. */
+static void on_reload(evutil_socket_t number, short what, void *user)
+{
+    struct daemon *d = user;
+    uint64_t overlap_ms = d->app.config.secret_overlap_s * MS_PER_S;
+    char secret[BOOT_SECRET_MAX];
+    int r = 0;
+    struct err e;
+
+    (void)number, (void)what;
+    if (d->secret_file[0]) {
+        r = boot_secret_read(d->secret_file, secret, &e);
+        r = r < 0 ? r : auth_replace(d->auth, secret, overlap_ms, &e);
+        explicit_bzero(secret, sizeof secret);
+    }
+    if (r < 0)
+        log_event(&d->app.log, LOG_WARN, "reload_failed", LOG_STR("error", e.text));
+    else
+        log_event(&d->app.log, LOG_INFO, "reloaded",
+                  LOG_STR("secret", r > 0 ? "replaced" : "as before"),
+                  LOG_INT("overlap_s", r > 0 ? (int64_t)d->app.config.secret_overlap_s : 0));
+}
+
 /* ---- starting ---- */
 
 static void log_open(struct app *a)
@@ -186,7 +212,24 @@ static int events_open(struct daemon *d, struct err *e)
         if (!d->stops[i] || event_add(d->stops[i], NULL) < 0)
             return err_set(e, ERR_HOST, "no memory for events");
     }
+    if (!is_ignored(SIGHUP)) {
+        d->reload = evsignal_new(base, SIGHUP, on_reload, d);
+        if (!d->reload || event_add(d->reload, NULL) < 0)
+            return err_set(e, ERR_HOST, "no memory for events");
+    }
     return lifecycle_open(&d->app, on_ended, d, &d->life, e);
+}
+
+/* As whom we were started: the file may be root's alone. To be read again it must be readable by
+ * RUN_AS. */
+static int secret_file_open(struct daemon *d, struct err *e)
+{
+    const struct config *c = &d->app.config;
+
+    if (!c->secret_file[0])
+        return 0;
+    (void)snprintf(d->secret_file, sizeof d->secret_file, "%s", c->secret_file);
+    return boot_secret_read(c->secret_file, d->secret, e);
 }
 
 static int secret_open(struct daemon *d, struct err *e)
@@ -203,9 +246,12 @@ static int secret_open(struct daemon *d, struct err *e)
     if (conf.mode != AUTH_STATIC) {
         conf.secret = NULL;
     } else if (!c->secret[0]) {
-        if (boot_secret(c, d->made_secret, e) < 0)
-            return -1;
-        conf.secret = d->made_secret;
+        if (!d->secret[0]) {
+            (void)snprintf(d->secret_file, sizeof d->secret_file, "%s/secret", c->state_dir);
+            if (boot_secret(c, d->secret, &d->secret_made, e) < 0)
+                return -1;
+        }
+        conf.secret = d->secret;
     }
     return auth_open(&conf, &d->auth, e);
 }
@@ -315,8 +361,8 @@ static int start(struct daemon *d, struct err *e)
     os_raise_files();
     boot_host(c);
     if (boot_identity(c, &d->who, e) < 0 || boot_state_dir(c, &d->who, e) < 0 ||
-        boot_workspaces(c, e) < 0 || boot_dependencies(c, &d->who, e) < 0 ||
-        report_prepare(&d->app, &d->who, e) < 0)
+        boot_lock(c, &d->who, e) < 0 || secret_file_open(d, e) < 0 || boot_workspaces(c, e) < 0 ||
+        boot_dependencies(c, &d->who, e) < 0 || report_prepare(&d->app, &d->who, e) < 0)
         return -1;
     if (jail_open(d, e) < 0) /* the launcher: before any socket */
         return -1;
@@ -348,25 +394,71 @@ static void warn_open(const struct daemon *d)
                                 "address can run programs"));
 }
 
+/* The command line beside us; "": it is not there. */
+static void find_sbx(char out[PATH_MAX])
+{
+    ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - sizeof "sbx");
+    char *slash = n > 0 ? memrchr(out, '/', (size_t)n) : NULL;
+
+    if (slash)
+        memcpy(slash + 1, "sbx", sizeof "sbx");
+    if (!slash || access(out, X_OK) < 0)
+        out[0] = '\0';
+}
+
+static void print_secret(const struct daemon *d)
+{
+    if (d->secret_made)
+        (void)printf("  export SANDBOX_SECRET=%s\n", d->secret);
+    else if (d->secret_file[0])
+        (void)printf("  export SANDBOX_SECRET=$(cat %s)\n", d->secret_file);
+}
+
+static void print_missing(const struct jail *j)
+{
+    const char *before = "  Without   ";
+
+    for (unsigned i = 0; i < JAIL_TRAIT_COUNT; i++) {
+        if (j->traits & BIT(i))
+            continue;
+        (void)printf("%s%s", before, jail_trait_name(i));
+        before = ", ";
+    }
+    if (before[0] == ',')
+        (void)printf(": not given by this host; sbx doctor says what would have to change\n");
+}
+
+/* What somebody who has just started this needs next. */
 static void banner(const struct daemon *d)
 {
     const struct config *c = &d->app.config;
     bool everywhere =
         strcmp(c->host, "*") == 0 || strcmp(c->host, "0.0.0.0") == 0 || strcmp(c->host, "::") == 0;
     bool colons = strchr(c->host, ':') != NULL && !everywhere;
-    char bearer[BANNER_MAX] = "";
+    char url[CONFIG_TEXT_MAX + 32], sbx[PATH_MAX];
 
-    if (d->made_secret[0])
-        (void)snprintf(bearer, sizeof bearer, " -H 'Authorization: Bearer %s'", d->made_secret);
-    else if (auth_mode(d->auth) != AUTH_NONE)
-        (void)snprintf(bearer, sizeof bearer, " -H \"Authorization: Bearer $SANDBOX_SECRET\"");
-    (void)printf(
-        "Sandbox Executor %s, jail '%s', ready. Try:\n\n"
-        "curl -s http://%s%s%s:%u/execute%s -H 'Content-Type: application/json' "
-        "-d '{\"language\":\"python\",\"code\":\"def handler(event): "
-        "return {\\\"hello\\\": event[\\\"name\\\"]}\",\"event\":{\"name\":\"world\"}}'\n\n",
-        SBX_VERSION, d->app.jail->ops->name, colons ? "[" : "", everywhere ? "127.0.0.1" : c->host,
-        colons ? "]" : "", http_server_port(d->http), bearer);
+    (void)snprintf(url, sizeof url, "http://%s%s%s:%u", colons ? "[" : "",
+                   everywhere ? "127.0.0.1" : c->host, colons ? "]" : "",
+                   http_server_port(d->http));
+    find_sbx(sbx);
+    (void)printf("Sandbox Executor %s is ready: %s, jail '%s', isolation '%s'. Try:\n\n",
+                 SBX_VERSION, url, d->app.jail->ops->name, c->isolation_level);
+    print_secret(d);
+    (void)printf("  curl -s %s/execute%s \\\n"
+                 "    -H 'Content-Type: application/json' "
+                 "-d '{\"language\":\"python\",\"code\":\"print(40 + 2)\"}'\n",
+                 url,
+                 auth_mode(d->auth) == AUTH_NONE ? ""
+                                                 : " -H \"Authorization: Bearer $SANDBOX_SECRET\"");
+    if (sbx[0])
+        (void)printf("  echo 'print(40 + 2)' | %s run -l python -u %s -\n", sbx, url);
+    (void)printf("\n  Docs      %s/docs\n", url);
+    if (d->secret_file[0])
+        (void)printf("  Secret    %s\n", d->secret_file);
+    if (sbx[0])
+        (void)printf("  Tools     %s (run, doctor, selftest)\n", sbx);
+    print_missing(d->app.jail);
+    (void)printf("  Stop      Ctrl-C, or kill %ld\n\n", (long)getpid());
     (void)fflush(stdout);
 }
 
@@ -393,11 +485,13 @@ static void stop(struct daemon *d)
         if (d->stops[i])
             event_free(d->stops[i]);
     }
+    if (d->reload)
+        event_free(d->reload);
     lifecycle_close(d->life);
     customer_free(d->customer);
     if (a->base)
         event_base_free(a->base);
-    explicit_bzero(d->made_secret, sizeof d->made_secret);
+    explicit_bzero(d->secret, sizeof d->secret);
 }
 
 /* ---- modes ---- */

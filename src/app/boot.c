@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "app/boot.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -180,23 +181,90 @@ int boot_confine(const struct config *c, unsigned *ret_walls, struct err *e)
     return lockdown(writable, n, ret_walls, e);
 }
 
+/* ---- one daemon ---- */
+
+/* The lock is the process's own: what it forks has none of it, and its end lets go. So the
+ * descriptor stays open. */
+int boot_lock(const struct config *c, const struct boot_identity *who, struct err *e)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    char path[CONFIG_TEXT_MAX + 8];
+    int fd;
+
+    (void)snprintf(path, sizeof path, "%s/lock", c->state_dir);
+    fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 || (who->change && fchown(fd, who->uid, who->gid) < 0)) {
+        (void)err_sys(e, -errno, "make '%.300s'", path);
+        closep(&fd);
+        return -1;
+    }
+    if (fcntl(fd, F_SETLK, &lock) == 0 || (errno != EACCES && errno != EAGAIN))
+        return 0; /* some file systems have no locks */
+    if (fcntl(fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+        lock.l_pid = 0;
+    closep(&fd);
+    return err_set(e, ERR_CALLER,
+                   "another daemon (pid %ld) has the state directory '%.300s': stop it, or give "
+                   "this one a directory of its own (STATE_DIR)",
+                   (long)lock.l_pid, c->state_dir);
+}
+
 /* ---- secret ---- */
 
-int boot_secret(const struct config *c, char out[BOOT_SECRET_MAX], struct err *e)
+/* Without what editors and `echo` leave around it. */
+static size_t trim(char *text, size_t n)
 {
-    cleanup_close int dir = open(c->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    cleanup_close int fd = -1;
-    char made[BOOT_SECRET_MAX];
+    size_t from = 0;
 
-    if (dir < 0)
-        return err_sys(e, -errno, "state directory '%.300s'", c->state_dir);
-    random_hex(made, SECRET_BYTES);
-    (void)unlinkat(dir, "secret", 0);
-    fd = openat(dir, "secret", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    while (n > 0 && isspace((unsigned char)text[n - 1]))
+        n--;
+    while (from < n && isspace((unsigned char)text[from]))
+        from++;
+    memmove(text, text + from, n - from);
+    text[n - from] = '\0';
+    return n - from;
+}
+
+int boot_secret_read(const char *path, char out[BOOT_SECRET_MAX], struct err *e)
+{
+    cleanup_close int fd = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, out, BOOT_SECRET_MAX);
+
+    if (n < 0)
+        return err_sys(e, -errno, "read the secret in '%.300s'", path);
+    if (n == BOOT_SECRET_MAX)
+        return err_set(e, ERR_CALLER, "the secret in '%.300s' is longer than %d bytes", path,
+                       BOOT_SECRET_MAX - 1);
+    if (memchr(out, '\0', (size_t)n) || trim(out, (size_t)n) == 0)
+        return err_set(e, ERR_CALLER, "there is no secret in '%.300s'", path);
+    return 0;
+}
+
+static int secret_make(const char *path, char out[BOOT_SECRET_MAX], struct err *e)
+{
+    cleanup_close int fd = -1;
+
+    random_hex(out, SECRET_BYTES);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return err_sys(e, -errno, "make '%.300s/secret'", c->state_dir);
-    if (fd_write_all(fd, made, strlen(made)) < 0 || fd_write_all(fd, "\n", 1) < 0)
-        return err_sys(e, -errno, "write '%.300s/secret'", c->state_dir);
-    memcpy(out, made, sizeof made);
+        return err_sys(e, -errno, "make '%.300s'", path);
+    if (fd_write_all(fd, out, strlen(out)) < 0 || fd_write_all(fd, "\n", 1) < 0) {
+        (void)err_sys(e, -errno, "write '%.300s'", path);
+        (void)unlink(path); /* half a secret would be taken for one at the next start */
+        return -1;
+    }
+    return 0;
+}
+
+int boot_secret(const struct config *c, char out[BOOT_SECRET_MAX], bool *ret_made, struct err *e)
+{
+    char path[CONFIG_TEXT_MAX + 8];
+
+    (void)snprintf(path, sizeof path, "%s/secret", c->state_dir);
+    if (access(path, F_OK) == 0)
+        return boot_secret_read(path, out, e);
+    if (secret_make(path, out, e) < 0)
+        return -1;
+    *ret_made = true;
     return 0;
 }

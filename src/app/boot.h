@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "core/config.h"
 
-enum { BOOT_SECRET_MAX = 80 };
+enum { BOOT_SECRET_MAX = 4096 };
 
 /* Whom the daemon will be. */
 struct boot_identity {
@@ -32,5 +32,11 @@ must_check int boot_become(const struct boot_identity *who, struct err *e);
 /* The walls around ourselves (base/lockdown.h). Afterwards nothing is executed any more, and
  * nothing is written but state, results, workspaces, the claimed secret and what may be mounted. */
 must_check int boot_confine(const struct config *c, unsigned *ret_walls, struct err *e);
-/* A fresh secret, also written to <state>/secret (0600) for the command line to find. */
-must_check int boot_secret(const struct config *c, char out[BOOT_SECRET_MAX], struct err *e);
+/* The secret that the first start made, in <state>/secret (0600); makes it when it is not there. */
+must_check int boot_secret(const struct config *c, char out[BOOT_SECRET_MAX], bool *ret_made,
+                           struct err *e);
+/* What is in a file, without white space around it. */
+must_check int boot_secret_read(const char *path, char out[BOOT_SECRET_MAX], struct err *e);
+/* Holds the state directory for this process until it ends; -1 with the words for an operator when
+ * another daemon has it. */
+must_check int boot_lock(const struct config *c, const struct boot_identity *who, struct err *e);

@@ -24,10 +24,10 @@ enum {
     CODE_MAX = 64 << 20,
     ANSWER_MAX = 256 << 20,
     REQUEST_MAX = 512 << 20,
-    SECRET_MAX = 256,
+    SECRET_MAX = 4096,
     PATH_ROOM = 1024,
     PORT_ROOM = 16,
-    HEAD_MAX = 4096,
+    HEAD_MAX = 16384,
 };
 
 struct run_options {
@@ -42,7 +42,8 @@ static const char usage_text[] =
     "  -t, --timeout SECONDS wall time\n"
     "  -u, --url URL         of the daemon; default http://127.0.0.1:$EXECUTOR_PORT (8080)\n"
     "  -j, --json            print the complete result\n\n"
-    "The secret is $SANDBOX_SECRET, or what the daemon keeps in its state directory.\n";
+    "The secret is $SANDBOX_SECRET, what is in the file $SANDBOX_SECRET_FILE, or what the daemon\n"
+    "keeps in its state directory.\n";
 
 /* ---- what is sent ---- */
 
@@ -113,6 +114,18 @@ static int write_request(const struct run_options *o, const struct buf *code, st
 
 /* ---- the secret ---- */
 
+/* As the daemon reads it: without white space around it. */
+static void trim(char *text)
+{
+    static const char blank[] = " \t\r\n\v\f";
+    size_t skip = strspn(text, blank), n = strlen(text + skip);
+
+    while (n > 0 && strchr(blank, text[skip + n - 1]))
+        n--;
+    memmove(text, text + skip, n);
+    text[n] = '\0';
+}
+
 static bool secret_from(const char *directory, const char *below, char out[SECRET_MAX])
 {
     char path[PATH_ROOM];
@@ -121,27 +134,29 @@ static bool secret_from(const char *directory, const char *below, char out[SECRE
 
     if (!directory || !*directory)
         return false;
-    (void)snprintf(path, sizeof path, "%s%s/secret", directory, below);
+    (void)snprintf(path, sizeof path, "%s%s", directory, below);
     f = fopen(path, "re");
     if (!f)
         return false;
     found = fgets(out, SECRET_MAX, f) != NULL;
     (void)fclose(f);
-    out[found ? strcspn(out, "\n") : 0] = '\0';
+    if (!found)
+        out[0] = '\0';
+    trim(out);
     return found;
 }
 
 static void secret_find(char out[SECRET_MAX])
 {
-    const char *given = getenv("SANDBOX_SECRET");
+    const char *given = getenv("SANDBOX_SECRET"), *file = getenv("SANDBOX_SECRET_FILE");
 
     out[0] = '\0';
     if (given && *given)
         (void)snprintf(out, SECRET_MAX, "%s", given);
-    else if (!secret_from(getenv("STATE_DIR"), "", out) &&
-             !secret_from(getenv("XDG_STATE_HOME"), "/sandbox-executor", out) &&
-             !secret_from(getenv("HOME"), "/.local/state/sandbox-executor", out))
-        (void)secret_from("/var/lib/sandbox-executor", "", out);
+    else if (!secret_from(file, "", out) && !secret_from(getenv("STATE_DIR"), "/secret", out) &&
+             !secret_from(getenv("XDG_STATE_HOME"), "/sandbox-executor/secret", out) &&
+             !secret_from(getenv("HOME"), "/.local/state/sandbox-executor/secret", out))
+        (void)secret_from("/var/lib/sandbox-executor", "/secret", out);
 }
 
 /* ---- the exchange ---- */

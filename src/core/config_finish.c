@@ -91,11 +91,15 @@ static int check_places(const struct config *c, struct err *e)
 
 static int check_secret(const struct config *c, struct err *e)
 {
-    if (strcmp(c->auth_mode, "static") == 0 && !*c->secret)
-        return err_set(e, ERR_CALLER, "SANDBOX_AUTH_MODE=static needs SANDBOX_SECRET");
-    if (strcmp(c->auth_mode, "pool") == 0 && *c->secret)
+    const char *given = *c->secret ? "SANDBOX_SECRET" : "SANDBOX_SECRET_FILE";
+
+    if (strcmp(c->auth_mode, "static") == 0 && !*c->secret && !*c->secret_file)
         return err_set(e, ERR_CALLER,
-                       "SANDBOX_AUTH_MODE=pool and SANDBOX_SECRET exclude each other");
+                       "SANDBOX_AUTH_MODE=static needs SANDBOX_SECRET or SANDBOX_SECRET_FILE");
+    if (*c->secret && *c->secret_file)
+        return err_set(e, ERR_CALLER, "SANDBOX_SECRET and SANDBOX_SECRET_FILE exclude each other");
+    if (strcmp(c->auth_mode, "pool") == 0 && (*c->secret || *c->secret_file))
+        return err_set(e, ERR_CALLER, "SANDBOX_AUTH_MODE=pool and %s exclude each other", given);
     return 0;
 }
 

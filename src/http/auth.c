@@ -10,12 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/os.h"
 #include "base/random.h"
 
 enum {
     AUTH_SECRET_MAX = 8192, /* bytes; a head has no room for more anyway */
     AUTH_PATH_MAX = 4096,
+    US_PER_MS = 1000,
 };
 
 struct auth {
@@ -23,6 +25,10 @@ struct auth {
     char *secret; /* owned; NULL: not claimed yet */
     size_t secret_n;
     char *path; /* owned; pool only */
+    /* the secret before this one, accepted until then (clock_us); owned; NULL: none */
+    char *previous;
+    size_t previous_n;
+    uint64_t previous_until;
 };
 
 /* clang-format off */
@@ -61,6 +67,39 @@ static int secret_set(struct auth *a, const char *p, size_t n, struct err *e)
         return err_set(e, ERR_HOST, "out of memory");
     a->secret_n = n;
     return 0;
+}
+
+static void wipe(char *secret)
+{
+    if (secret)
+        explicit_bzero(secret, strlen(secret));
+    free(secret);
+}
+
+static void previous_forget(struct auth *a)
+{
+    wipe(take_ptr(&a->previous));
+    a->previous_n = 0;
+}
+
+int auth_replace(struct auth *a, const char *secret, uint64_t overlap_ms, struct err *e)
+{
+    char *old = a->secret;
+    size_t old_n = a->secret_n;
+
+    if (a->mode != AUTH_STATIC || strcmp(old, secret) == 0)
+        return 0;
+    if (secret_set(a, secret, strlen(secret), e) < 0) {
+        a->secret = old;
+        return -1;
+    }
+    previous_forget(a);
+    a->previous = old;
+    a->previous_n = old_n;
+    a->previous_until = clock_us() + overlap_ms * US_PER_MS;
+    if (overlap_ms == 0)
+        previous_forget(a);
+    return 1;
 }
 
 /* mkdir -p of the directory part. Parents are made as others would make them: whoever the daemon
@@ -191,9 +230,8 @@ void auth_free(struct auth *a)
 {
     if (!a)
         return;
-    if (a->secret)
-        explicit_bzero(a->secret, a->secret_n);
-    free(a->secret);
+    wipe(a->secret);
+    wipe(a->previous);
     free(a->path);
     free(a);
 }
@@ -251,6 +289,18 @@ static enum auth_verdict claim(struct auth *a, const char *token, size_t n, stru
     return AUTH_OK;
 }
 
+/* The one before the last rotation, for as long as that was promised. */
+static bool is_previous(struct auth *a, const char *token, size_t n)
+{
+    if (!a->previous)
+        return false;
+    if (clock_us() >= a->previous_until) {
+        previous_forget(a);
+        return false;
+    }
+    return n == a->previous_n && same_bytes(token, a->previous, n);
+}
+
 enum auth_verdict auth_check(struct auth *a, const char *authorization, struct err *e)
 {
     const char *token = authorization;
@@ -267,5 +317,7 @@ enum auth_verdict auth_check(struct auth *a, const char *authorization, struct e
         return AUTH_REFUSED;
     if (!a->secret)
         return claim(a, token, n, e);
-    return n == a->secret_n && same_bytes(token, a->secret, n) ? AUTH_OK : AUTH_REFUSED;
+    if (n == a->secret_n && same_bytes(token, a->secret, n))
+        return AUTH_OK;
+    return is_previous(a, token, n) ? AUTH_OK : AUTH_REFUSED;
 }

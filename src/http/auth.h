@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/cleanup.h"
@@ -37,6 +38,11 @@ must_check int auth_open(const struct auth_conf *conf, struct auth **ret, struct
  * keep it, named `user` in the error: otherwise every request would be a 500.
  */
 must_check int auth_claimable(const struct auth *a, const char *user, struct err *e);
+/*
+ * Static mode: another secret from now on; the one before it is accepted for overlap_ms more.
+ * 1: replaced; 0: it is the same, or another mode; -1: out of memory, and nothing has changed.
+ */
+must_check int auth_replace(struct auth *a, const char *secret, uint64_t overlap_ms, struct err *e);
 void auth_free(struct auth *a); /* NULL is fine; the secret is wiped */
 DEFINE_FREEP(struct auth, auth_free)
 

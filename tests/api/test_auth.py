@@ -95,7 +95,7 @@ def test_without_any_setting_a_secret_is_made_kept_and_shown_once(make_daemon):
     daemon = make_daemon(SANDBOX_AUTH_MODE=None, SANDBOX_SECRET=None)
     text = harness.wait_until(lambda: "curl" in daemon.stdout_text() + daemon.log_text()
                               and daemon.stdout_text() + daemon.log_text(), "a curl to try")
-    secret = re.search(r"Bearer ([A-Za-z0-9_\-]{16,})", text).group(1)
+    secret = re.search(r"SANDBOX_SECRET=([A-Za-z0-9_\-]{16,})", text).group(1)
     assert text.count(secret) == 1
     assert str(daemon.port) in text
     assert call(daemon, None) == 401

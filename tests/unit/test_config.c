@@ -323,7 +323,7 @@ static void static_authentication_needs_a_secret(void **state)
 
     (void)state;
     assert_refused(NULL, LIST("SANDBOX_AUTH_MODE=static"),
-                   "SANDBOX_AUTH_MODE=static needs SANDBOX_SECRET");
+                   "SANDBOX_AUTH_MODE=static needs SANDBOX_SECRET or SANDBOX_SECRET_FILE");
     assert_loads(&c, NULL, LIST("SANDBOX_AUTH_MODE=Static", "SANDBOX_SECRET=x"));
     assert_string_equal(c.auth_mode, "static");
     assert_loads(&c, NULL, LIST("SANDBOX_AUTH_MODE=pool"));
