@@ -28,6 +28,24 @@ void metrics_count(struct metrics *m, int lang, enum exec_status status, const s
     stage_add(&m->stage_collect, at->ended, at->collected);
 }
 
+void metrics_turn(struct metrics *m, uint64_t cpu_us)
+{
+    histogram_add(&m->turns, cpu_us);
+    if (cpu_us > m->turn_longest_us)
+        m->turn_longest_us = cpu_us;
+}
+
+static void write_turns(const struct metrics *m, struct buf *out)
+{
+    static const char turns[] = "sandbox_loop_turn_seconds";
+    static const char longest[] = "sandbox_loop_turn_longest_seconds";
+
+    metric_head(out, turns, "histogram", "processor time of each turn of the event loop");
+    metric_histogram(out, turns, "", &m->turns);
+    metric_head(out, longest, "gauge", "processor time of its longest turn since the start");
+    metric_value(out, longest, "", (double)m->turn_longest_us / 1e6);
+}
+
 static void write_executions(const struct metrics *m, const char *jail, metrics_lang_fn *lang_name,
                              void *user, struct buf *out)
 {
@@ -73,4 +91,5 @@ void metrics_write(const struct metrics *m, const char *jail, metrics_lang_fn *l
 #undef METRIC_COUNTER
 #undef METRIC_GAUGE
 #undef METRIC_STAGE
+    write_turns(m, out);
 }

@@ -20,11 +20,16 @@ struct metrics {
 #undef METRIC_GAUGE
 #undef METRIC_STAGE
     uint64_t executions[METRICS_LANGS_MAX][STATUS_COUNT]; /* by language row and outcome */
+    struct histogram turns;                               /* of the event loop: processor time */
+    uint64_t turn_longest_us;
 };
 
 /* Counts a finished execution. */
 void metrics_count(struct metrics *m, int lang, enum exec_status status,
                    const struct run_result *r);
+
+/* Counts one turn of the event loop: everything it did between two waits. */
+void metrics_turn(struct metrics *m, uint64_t cpu_us);
 
 /* The exposition text. lang_name(i) is NULL behind the last language. */
 typedef const char *metrics_lang_fn(void *user, size_t i);

@@ -15,6 +15,14 @@ uint64_t clock_us(void)
     return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
 }
 
+uint64_t clock_thread_us(void)
+{
+    struct timespec t = {0};
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
 int64_t clock_lead_us(void)
 {
     struct timespec wall = {0};
