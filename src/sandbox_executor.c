@@ -504,8 +504,8 @@ static int exit_status(const struct daemon *d)
     return d->signal != 0 ? EXIT_SIGNAL + d->signal : EXIT_FAILURE;
 }
 
-/* One turn: libevent waits once, then calls everything that is due. Waiting takes no processor time,
- * so the difference is what the turn did itself, however busy the host is. */
+/* One turn: libevent waits once, then calls everything that is due. Waiting takes no processor
+ * time, so the difference is what the turn did itself, however busy the host is. */
 static void loop(struct app *a)
 {
     uint64_t before = clock_thread_us(), now;

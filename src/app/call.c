@@ -160,7 +160,7 @@ int call_plan(struct call *c, struct err *e)
         .wasm = c->wasm,
     };
 
-    if (dirs_find(c, e) < 0 || call_tree_fence(c->tree, &c->request, &c->rights, &c->fenced, e) < 0)
+    if (dirs_find(c, e) < 0)
         return -1;
     spec.rights = c->fenced ? &c->rights : NULL;
     if (call_tree_lend(c->tree, &c->request, spec.rights, &spec.lazy, e) < 0)

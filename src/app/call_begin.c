@@ -81,7 +81,8 @@ static void load_run(struct work *w)
     const struct tree_load how = {c->app, &c->where, c->lang, &c->limits};
     struct err e;
 
-    if (call_tree_load(c->tree, &c->request, &how, &e) < 0)
+    if (call_tree_load(c->tree, &c->request, &how, &e) < 0 ||
+        call_tree_fence(c->tree, &c->request, &c->rights, &c->fenced, &e) < 0)
         c->load_error = e;
 }
 

@@ -5,14 +5,17 @@
 
 static void settle(struct call *c)
 {
-    if (!c->run_ended || c->collect.reading)
+    struct collect *k = &c->collect;
+
+    if (!c->run_ended || k->beside)
         return;
-    if (c->result.scanned)
-        collect_complete(&c->collect, c->result.files_left_out);
+    if (c->result.scanned && !k->complete &&
+        !collect_complete(k, c->result.files_left_out, &c->result.error))
+        return;
     call_finish(c, true);
 }
 
-static void on_read(void *user)
+static void on_collected(void *user)
 {
     settle(user);
 }
@@ -31,7 +34,7 @@ int call_collect_init(struct call *c, struct err *e)
         .contents = c->request.include_contents,
         .before = c->request.files,
         .before_n = c->request.files_n,
-        .read = on_read,
+        .next = on_collected,
         .user = c,
     };
 

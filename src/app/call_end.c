@@ -85,7 +85,7 @@ static void judge(struct call *c)
     c->judged = true;
     if (c->ran)
         call_outcome_reach(&c->result, &c->limits, &c->outcome);
-    collect_judge(&c->collect, &c->result.error, &c->outcome);
+    collect_judge(&c->collect, &c->outcome);
     if (c->tree->lent && c->request.include_contents)
         call_tree_recall(c->tree, &c->request, &c->collect.changes);
 }

@@ -87,6 +87,8 @@ static void write_denied(struct jw *w, const struct changes *all, bool wanted)
         jw_object(w);
         jw_kv_bytes(w, "path", one->path, strlen(one->path));
         jw_kv_string(w, "operation", change_operation(one->type));
+        if (one->unjudged)
+            jw_kv_string(w, "reason", "the rules took too many steps");
         jw_object_end(w);
     }
     jw_array_end(w);

@@ -175,11 +175,32 @@ bool walk_takes(struct walk *w, uint64_t size)
     return size <= m->file_max && w->total + size <= m->total_max;
 }
 
-static bool may_be_seen(const struct walk *w)
+static bool is_seen(unsigned allowed)
 {
-    unsigned allowed = mount_allows(&w->tree->mount, w->path.p, "");
-
     return (allowed & (PERM_READ | PERM_LIST)) == (PERM_READ | PERM_LIST);
+}
+
+/* -1: the rules took too many steps. */
+static int may_be_seen(struct walk *w, bool *ret)
+{
+    unsigned allowed = mount_allows(&w->tree->mount, w->path.p, "", &w->steps);
+
+    *ret = is_seen(allowed);
+    return allowed & PERM_UNKNOWN ? perms_too_slow(w->e) : 0;
+}
+
+/* Is this file to be there? -1: the rules took too many steps. */
+static int is_to_load(struct walk *w, bool *ret)
+{
+    enum glob_answer wanted;
+
+    if (may_be_seen(w, ret) < 0)
+        return -1;
+    if (!*ret)
+        return 0;
+    wanted = mount_wants(&w->tree->mount, w->path.p + w->base, &w->steps);
+    *ret = wanted == GLOB_YES;
+    return wanted == GLOB_UNKNOWN ? perms_too_slow(w->e) : 0;
 }
 
 /* What a link leads to is copied: a file that is lent can have one name only. */
@@ -189,8 +210,11 @@ static int visit_file(struct walk *w, bool link)
     enum fd_links links = m->links == LINKS_INSIDE ? FD_LINKS_INSIDE : FD_LINKS_NEVER;
     cleanup_close int fd = -1;
     struct stat st;
+    bool wanted;
 
-    if (!may_be_seen(w) || !mount_wants(m, w->dir, w->path.p + w->base))
+    if (is_to_load(w, &wanted) < 0)
+        return -1;
+    if (!wanted)
         return 0;
     if (w->tree->lent && !link)
         return walk_lend(w);
@@ -221,9 +245,11 @@ static int visit(struct walk *w, int fd, const struct dirent *at, int depth)
     }
     if (at->d_type == DT_DIR && depth < DEPTH_MAX) {
         int sub = openat(fd, at->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        bool seen;
 
         (void)buf_putc(&w->path, '/');
-        if (sub >= 0 && may_be_seen(w))
+        r = may_be_seen(w, &seen);
+        if (r == 0 && sub >= 0 && seen)
             r = walk(w, sub, depth + 1);
         closep(&sub);
     } else if (at->d_type == DT_REG ||
@@ -273,15 +299,21 @@ static int load_dir(struct walk *w, size_t i)
 }
 
 /* What may not be read or listed is not there. */
-static void hide_files(const struct call_tree *t, struct call_request *r)
+static int hide_files(struct walk *w)
 {
+    struct call_request *r = w->request;
     size_t n = 0;
 
-    for (size_t i = 0; i < r->files_n; i++)
-        if ((mount_allows(&t->mount, r->files[i].path, r->workdir) & (PERM_READ | PERM_LIST)) ==
-            (PERM_READ | PERM_LIST))
+    for (size_t i = 0; i < r->files_n; i++) {
+        unsigned allowed = mount_allows(&w->tree->mount, r->files[i].path, r->workdir, &w->steps);
+
+        if (allowed & PERM_UNKNOWN)
+            return perms_too_slow(w->e);
+        if (is_seen(allowed))
             r->files[n++] = r->files[i];
+    }
     r->files_n = n;
+    return 0;
 }
 
 static int open_all(struct call_tree *t, const char *roots, struct err *e)
@@ -335,7 +367,9 @@ int call_tree_load(struct call_tree *t, struct call_request *r, const struct tre
     const char *no = t->mount.load == LOAD_LAZY && t->mount.n > 0 ? lending_refused(how) : NULL;
     int result;
 
-    hide_files(t, r);
+    w.steps = GLOB_STEPS_MAX;
+    if (hide_files(&w) < 0)
+        return -1;
     w.given_n = r->files_n;
     if (open_all(t, how->app->config.mount_roots, e) < 0)
         return -1;
@@ -355,6 +389,7 @@ int call_tree_load(struct call_tree *t, struct call_request *r, const struct tre
 int call_tree_fence(const struct call_tree *t, const struct call_request *r,
                     struct call_rights *ret, bool *ret_fenced, struct err *e)
 {
+    uint64_t steps = GLOB_STEPS_MAX;
     const struct rights_ask ask = {
         .mount = &t->mount,
         .workdir = r->workdir,
@@ -362,6 +397,7 @@ int call_tree_fence(const struct call_tree *t, const struct call_request *r,
         .files_n = r->files_n,
         .made = (const char *const *)t->made,
         .made_n = t->made_n,
+        .steps = &steps,
     };
 
     *ret_fenced = t->mount.has_perms && t->mount.denied == PERM_THROW;
@@ -370,7 +406,8 @@ int call_tree_fence(const struct call_tree *t, const struct call_request *r,
 
 /* ---- judging ---- */
 
-size_t call_tree_judge(const struct call_tree *t, struct changes *all, const char *workdir)
+size_t call_tree_judge(const struct call_tree *t, struct changes *all, const char *workdir,
+                       uint64_t *steps)
 {
     static const unsigned bits[CHANGE_TYPES] = {
         [CHANGE_CREATED] = PERM_CREATE,
@@ -381,10 +418,12 @@ size_t call_tree_judge(const struct call_tree *t, struct changes *all, const cha
 
     for (size_t i = 0; i < all->n; i++) {
         struct change *one = &all->v[i];
+        unsigned allowed = mount_allows(&t->mount, one->path, workdir, steps);
 
-        if (mount_allows(&t->mount, one->path, workdir) & bits[one->type])
+        if (allowed & bits[one->type])
             continue;
         one->denied = true;
+        one->unjudged = allowed & PERM_UNKNOWN;
         one->ignored = t->mount.denied == PERM_IGNORE;
         denied++;
     }

@@ -59,8 +59,9 @@ struct tree_load {
 must_check int call_tree_load(struct call_tree *t, struct call_request *r,
                               const struct tree_load *how, struct err *e);
 
-/* With onPermissionDenied "throw" what is not allowed fails when it is tried; otherwise a run is to
- * see its own writes. *ret_fenced: there are rights, which are the caller's. */
+/* On a worker. With onPermissionDenied "throw" what is not allowed fails when it is tried;
+ * otherwise a run is to see its own writes. *ret_fenced: there are rights, which are the caller's.
+ */
 must_check int call_tree_fence(const struct call_tree *t, const struct call_request *r,
                                struct call_rights *ret, bool *ret_fenced, struct err *e);
 /* What a plan lends: NULL where nothing is. rights: NULL where everything may be written. */
@@ -74,5 +75,6 @@ bool call_tree_same(const struct call_tree *t, const struct call_file *old, int 
  * before. The changes are measured against the request's files. */
 void call_tree_recall(struct call_tree *t, struct call_request *r, const struct changes *all);
 
-/* Marks the changes that were not allowed; the number of them. */
-size_t call_tree_judge(const struct call_tree *t, struct changes *all, const char *workdir);
+/* Marks the changes that were not allowed; the number of them. Takes long: on a worker. */
+size_t call_tree_judge(const struct call_tree *t, struct changes *all, const char *workdir,
+                       uint64_t *steps);

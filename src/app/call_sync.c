@@ -11,6 +11,8 @@
 /* Before all types of changes: deletions that make room. */
 enum { MAKING_ROOM = -1 };
 
+enum { LOOK_MAX = 256 }; /* changes that one turn of the event loop decides about and tells of */
+
 struct sync {
     struct work work; /* first */
     struct sync_order order;
@@ -21,6 +23,9 @@ struct sync {
     } * done;              /* owned: what can be undone */
     size_t done_n;
     const struct change **heir; /* owned: heir_of() each change */
+    unsigned char *answer;      /* owned: enum mount_answer about each */
+    bool prepared;              /* both are known */
+    bool later;                 /* there are more to decide about in another turn */
     size_t kept_n;              /* of those that are put aside */
     int type;                   /* which kind of change is looked at, or MAKING_ROOM */
     size_t next;                /* and which one of all */
@@ -209,7 +214,7 @@ static struct sync *of_work(struct work *w)
 static bool is_wanted(struct sync *s, const struct change *one)
 {
     const struct sync_order *o = &s->order;
-    enum mount_answer answer = mount_answers(o->rules, &o->tree->mount, one->path);
+    enum mount_answer answer = (enum mount_answer)s->answer[one - o->changes->v];
     const char *below;
 
     if (one->denied) {
@@ -240,15 +245,20 @@ static bool is_its_turn(const struct sync *s, const struct change *one)
     return heir_of(s, one) ? s->type == MAKING_ROOM : (int)one->type == s->type;
 }
 
-/* The next one to be written; false: there is none. */
+/* The next one to be written; false: there is none, or it is to be looked for later. */
 static bool find_next(struct sync *s)
 {
     const struct changes *all = s->order.changes;
+    size_t looked = 0;
 
     for (; s->type < CHANGE_TYPES; s->type++, s->next = 0)
         while (s->next < all->n && !s->stopped) {
-            const struct change *one = &all->v[s->next++];
+            const struct change *one = &all->v[s->next];
 
+            s->later = is_its_turn(s, one) && looked++ == LOOK_MAX;
+            if (s->later)
+                return false;
+            s->next++;
             if (is_its_turn(s, one) && is_wanted(s, one)) {
                 s->now = one;
                 return true;
@@ -257,12 +267,32 @@ static bool find_next(struct sync *s)
     return false;
 }
 
+/* What the rules say of each change, and what each makes room for. */
+static void prepare(struct sync *s)
+{
+    const struct changes *all = s->order.changes;
+    const struct mount *rules = s->order.answers ? s->order.answers : s->order.rules;
+    uint64_t steps = GLOB_STEPS_MAX;
+
+    for (size_t i = 0; i < all->n; i++) {
+        if (all->v[i].type == CHANGE_DELETED)
+            s->heir[i] = changes_heir(all, &all->v[i]);
+        s->answer[i] =
+            (unsigned char)mount_answers(rules, &s->order.tree->mount, all->v[i].path, &steps);
+    }
+    s->prepared = true;
+}
+
 /* On a worker. Undoing is writing, too. */
 static void step_run(struct work *w)
 {
     struct sync *s = of_work(w);
     enum mount_error how = s->order.rules->on_error;
 
+    if (!s->prepared)
+        prepare(s);
+    if (s->later)
+        return;
     if (s->now)
         step_apply(s);
     if (s->stopped && how == ERROR_ROLLBACK)
@@ -311,11 +341,12 @@ static void step_done(struct work *w)
     struct sync *s = of_work(w);
     bool was_stopped = s->stopped;
 
+    s->later = false;
     if (s->now)
         settle(s);
     if (!s->stopped && find_next(s))
         tell(s, "beforeSync", s->now, NULL);
-    else if (s->kept_n == 0 && (was_stopped || !s->stopped)) {
+    else if (!s->later && s->kept_n == 0 && (was_stopped || !s->stopped)) {
         s->order.done(s->order.user, s);
         return;
     }
@@ -329,12 +360,8 @@ static bool sync_init(struct sync *s)
 
     s->done = calloc(all->n + 1, sizeof *s->done);
     s->heir = calloc(all->n + 1, sizeof *s->heir);
-    if (!s->done || !s->heir)
-        return false;
-    for (size_t i = 0; i < all->n; i++)
-        if (all->v[i].type == CHANGE_DELETED)
-            s->heir[i] = changes_heir(all, &all->v[i]);
-    return true;
+    s->answer = calloc(all->n + 1, sizeof *s->answer);
+    return s->done && s->heir && s->answer;
 }
 
 int sync_start(const struct sync_order *o, struct sync **ret, struct err *e)
@@ -363,6 +390,7 @@ void sync_free(struct sync *s)
         free(s->done[i].kept);
     free(s->done);
     free(s->heir);
+    free(s->answer);
     sync_rows_done(&s->rows);
     free(s);
 }

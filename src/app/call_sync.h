@@ -25,7 +25,8 @@ typedef void sync_done_fn(void *user, struct sync *s);
 struct sync_order {
     const struct call_tree *tree; /* borrowed until it is done, like the changes */
     const struct changes *changes;
-    const struct mount *rules; /* whose rules and onError count */
+    const struct mount *rules;   /* whose onError and allowAbort count */
+    const struct mount *answers; /* whose sync.rules count; NULL: those of `rules` */
     struct work_pool *work;
     sync_event_fn *event; /* from the loop; NULL: nobody listens */
     sync_done_fn *done;   /* once, from the loop, never from inside sync_start() */

@@ -16,6 +16,7 @@ struct walk {
     struct buf path;   /* inside */
     size_t base;       /* bytes of the mount's own path and a slash */
     dev_t dev;         /* lent: of the directory */
+    uint64_t steps;    /* left to ask the rules, see call/glob.h */
     const char *unfit; /* why it cannot be lent after all; NULL: nothing is in the way */
     struct err *e;
 };

@@ -13,6 +13,7 @@
 #include "lang/lang_call.h"
 
 enum {
+    COMPLETE_INLINE = 256,   /* more files are compared beside the loop */
     READ_INLINE = 64 * 1024, /* larger files are read beside the loop */
     SETTLE_MS = 50,          /* times of files are told in steps, of 10 ms at most */
 };
@@ -103,10 +104,10 @@ static void change_work_done(struct work *w)
     struct collect *k = one->whose;
 
     change_settle(one);
-    k->reading = NULL;
+    k->beside = false;
     if (*k->run)
         run_files_resume(*k->run);
-    k->read(k->user);
+    k->next(k->user);
 }
 
 /* What we put there ourselves is nobody's change. */
@@ -201,7 +202,7 @@ static void file_look(struct collect *k, struct run_file *f, const char *path)
         change_settle(w);
         return;
     }
-    k->reading = w;
+    k->beside = true;
     run_files_pause(*k->run);
     work_submit(k->work, &w->work);
 }
@@ -217,8 +218,10 @@ int collect_begin(struct collect *k, const struct collect_order *o)
         .from_top = o->dirs || o->tree->lent,
         .contents = o->contents,
         .fenced = o->fenced,
-        .read = o->read,
+        .next = o->next,
         .user = o->user,
+        .refused = -1,
+        .steps = GLOB_STEPS_MAX,
     };
     return changes_init(&k->changes, o->before, o->before_n);
 }
@@ -234,12 +237,56 @@ void collect_file(struct collect *k, struct run_file *f)
     buf_done(&path);
 }
 
-void collect_complete(struct collect *k, int64_t left_out)
+/* ---- judging ---- */
+
+static void judge(struct collect *k)
 {
-    k->changes.incomplete = left_out > 0;
-    changes_complete(&k->changes);
-    if (call_tree_judge(k->tree, &k->changes, k->workdir) > 0)
+    if (call_tree_judge(k->tree, &k->changes, k->workdir, &k->steps) > 0)
         k->thrown = k->tree->mount.denied == PERM_THROW;
+    if (k->fenced)
+        collect_refusal(k);
+    k->complete = true;
+}
+
+static void judging_run(struct work *w)
+{
+    struct collect *k = (struct collect *)w;
+
+    changes_complete(&k->changes);
+    judge(k);
+}
+
+static void judging_done(struct work *w)
+{
+    struct collect *k = (struct collect *)w;
+
+    k->beside = false;
+    k->next(k->user);
+}
+
+/* Is there a rule, and something to ask it about? Nobody else waits for a worker. */
+static bool is_ruled(const struct collect *k)
+{
+    return k->tree->mount.perms.n > 0 && (k->changes.n > 0 || (k->fenced && k->error->n > 0));
+}
+
+bool collect_complete(struct collect *k, int64_t left_out, const struct buf *error)
+{
+    const struct changes *all = &k->changes;
+
+    k->changes.incomplete = left_out > 0;
+    k->error = error;
+    if (all->n + all->before_n <= COMPLETE_INLINE) {
+        changes_complete(&k->changes);
+        if (!is_ruled(k)) {
+            judge(k);
+            return true;
+        }
+    }
+    k->beside = true;
+    k->judging = (struct work){.run = judging_run, .done = judging_done};
+    work_submit(k->work, &k->judging);
+    return false;
 }
 
 void collect_done(struct collect *k)

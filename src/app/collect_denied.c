@@ -21,9 +21,10 @@ static void say(struct call_outcome *o, const struct change *one)
 }
 
 /* Which operation the rules refuse on a path; -1: none. */
-static int refused_operation(const struct collect *k, const char *path, ssize_t before)
+static int refused_operation(struct collect *k, const char *path)
 {
-    unsigned allowed = mount_allows(&k->tree->mount, path, k->workdir);
+    unsigned allowed = mount_allows(&k->tree->mount, path, k->workdir, &k->steps);
+    ssize_t before = changes_find(&k->changes, path);
 
     if (before < 0)
         return allowed & PERM_CREATE ? -1 : CHANGE_CREATED;
@@ -44,12 +45,11 @@ static void take_refused(struct collect *k, const char *path, struct json_value 
                          struct call_outcome *o)
 {
     const struct change *known = denied_on(k, path);
-    ssize_t before = changes_find(&k->changes, path);
-    int type = refused_operation(k, path, before);
     struct change *one;
 
-    if (!known && type >= 0) {
-        one = changes_add(&k->changes, (enum change_type)type, path, before);
+    if (!known && k->refused >= 0) {
+        one = changes_add(&k->changes, (enum change_type)k->refused, path,
+                          changes_find(&k->changes, path));
         if (one)
             one->denied = one->attempted = true;
         known = one;
@@ -61,23 +61,34 @@ static void take_refused(struct collect *k, const char *path, struct json_value 
         o->stack = (struct json_value){0};
 }
 
-static void take_error(struct collect *k, const struct buf *said, struct call_outcome *o)
+/* What the program said, and the absolute path in it. */
+static bool error_path(const struct buf *said, struct json_value *ret_error, struct buf *ret_path)
 {
-    struct json_value error, path;
-    struct buf text = BUF_INIT(CALL_PATH_MAX);
+    struct json_value path;
     struct err ignored;
 
-    if (json_parse(said->p, said->n, 0, &error, &ignored) == 0 && json_get(error, "path", &path) &&
-        path.type == JSON_STRING && json_decode_string(path, 0, &text) == 0 && text.n > 0 &&
-        text.p[0] == '/' && strlen(text.p) == text.n)
-        take_refused(k, text.p, error, o);
-    buf_done(&text);
+    return json_parse(said->p, said->n, 0, ret_error, &ignored) == 0 &&
+           json_get(*ret_error, "path", &path) && path.type == JSON_STRING &&
+           json_decode_string(path, 0, ret_path) == 0 && ret_path->n > 0 && ret_path->p[0] == '/' &&
+           strlen(ret_path->p) == ret_path->n;
 }
 
-void collect_judge(struct collect *k, const struct buf *error, struct call_outcome *o)
+void collect_refusal(struct collect *k)
 {
-    if (k->fenced && o->framed)
-        take_error(k, error, o);
+    cleanup_with(buf_done) struct buf path = BUF_INIT(CALL_PATH_MAX);
+    struct json_value error;
+
+    if (error_path(k->error, &error, &path))
+        k->refused = refused_operation(k, path.p);
+}
+
+void collect_judge(struct collect *k, struct call_outcome *o)
+{
+    cleanup_with(buf_done) struct buf path = BUF_INIT(CALL_PATH_MAX);
+    struct json_value error;
+
+    if (k->fenced && k->complete && o->framed && error_path(k->error, &error, &path))
+        take_refused(k, path.p, error, o);
     if (!k->thrown || o->status != CALL_SUCCESS)
         return;
     for (size_t i = 0; i < k->changes.n; i++)

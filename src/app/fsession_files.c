@@ -9,13 +9,16 @@
 #include "app/app.h"
 #include "app/fsession_inner.h"
 
-enum { LOOK_MS = 10000 }; /* for looking at all files of a workspace */
+enum {
+    LOOK_MS = 10000,       /* for looking at all files of a workspace */
+    CHECK_STEPS = 1000000, /* to ask the rules about files that a call brings, in the loop */
+};
 
 static const char workspace[] = "/workspace/";
 
 bool fsession_is_beside(const struct fsession *s)
 {
-    return s->is_beside || s->collect.reading || s->sync;
+    return s->is_beside || s->collect.beside || s->sync;
 }
 
 void fsession_files_done(struct fsession *s)
@@ -87,7 +90,9 @@ static void load_run(struct work *w)
     const struct tree_load how = {s->app, &s->where, s->lang, &s->limits};
     struct err e;
 
-    if (call_tree_load(s->tree, &s->request, &how, &e) < 0)
+    rights_done(&s->rights);
+    if (call_tree_load(s->tree, &s->request, &how, &e) < 0 ||
+        call_tree_fence(s->tree, &s->request, &s->rights, &s->fenced, &e) < 0)
         s->load_error = e;
 }
 
@@ -124,9 +129,6 @@ void fsession_mounts_load(struct fsession *s, void (*then)(struct fsession *s))
 
 int fsession_files_begin(struct fsession *s, struct err *e)
 {
-    rights_done(&s->rights);
-    if (call_tree_fence(s->tree, &s->request, &s->rights, &s->fenced, e) < 0)
-        return -1;
     if (known_begin(&s->known, s->request.files, s->request.files_n) < 0)
         return err_set(e, ERR_HOST, "out of memory");
     return 0;
@@ -155,6 +157,8 @@ static const char *name_inside(const struct fsession *s, const char *path)
 int fsession_files_check(struct fsession *s, struct turn *t, struct err *e)
 {
     const unsigned seen = PERM_READ | PERM_LIST;
+    uint64_t steps = CHECK_STEPS;
+    unsigned allowed;
     struct call_request *r = &t->request;
 
     for (size_t i = 0; i < r->files_n; i++) {
@@ -163,7 +167,10 @@ int fsession_files_check(struct fsession *s, struct turn *t, struct err *e)
                            "options.files: '%.200s' is below no directory that this session had "
                            "when it was created",
                            r->files[i].path);
-        if ((mount_allows(&s->tree->mount, r->files[i].path, r->workdir) & seen) != seen)
+        allowed = mount_allows(&s->tree->mount, r->files[i].path, r->workdir, &steps);
+        if (allowed & PERM_UNKNOWN)
+            return perms_too_slow(e);
+        if ((allowed & seen) != seen)
             return err_set(e, ERR_CALLER, "options.files: '%.200s' may not be seen in this session",
                            r->files[i].path);
     }
@@ -261,7 +268,7 @@ static void take_changes(struct fsession *s, struct turn *t)
 
     if (t && s->tree->mount.denied == PERM_THROW) {
         turn_judge(t);
-        collect_judge(&s->collect, &t->error, &t->outcome);
+        collect_judge(&s->collect, &t->outcome);
     }
     if (known_update(&s->known, &s->collect.changes, &old) < 0 || !t) {
         known_old_free(old, s->collect.changes.n);
@@ -277,9 +284,10 @@ static void take_changes(struct fsession *s, struct turn *t)
 
 static void settle(struct fsession *s)
 {
+    static const struct buf nothing = {0};
     struct turn *t = s->current;
 
-    if (s->looking || s->collect.reading)
+    if (s->looking || s->collect.beside)
         return;
     if (!s->run) {
         fsession_gone(s);
@@ -288,13 +296,15 @@ static void settle(struct fsession *s)
     if (s->state != FSESSION_COLLECTING)
         return; /* it is being stopped; its end goes on */
     (void)event_del(s->timer);
-    collect_complete(&s->collect, s->left_out);
+    if (!s->collect.complete &&
+        !collect_complete(&s->collect, s->left_out, t ? &t->error : &nothing))
+        return;
     take_changes(s, t);
     if (!t || !t->scanned || !sync_begin(s, t))
         fsession_answered(s);
 }
 
-static void on_read(void *user)
+static void on_collected(void *user)
 {
     settle(user);
 }
@@ -344,7 +354,7 @@ bool fsession_files_look(struct fsession *s)
         .contents = s->current && s->current->request.include_contents,
         .before = s->known.files,
         .before_n = s->known.n,
-        .read = on_read,
+        .next = on_collected,
         .user = s,
     };
 

@@ -192,10 +192,8 @@ int app_sync(struct app *a, const struct kept_order *o, struct kept_sync **ret, 
     order.tree = s->tree;
     order.changes = &s->changes;
     order.rules = &s->rules;
-    if (rules.answers_n == 0) { /* those of the call stay good */
-        memcpy(s->rules.answer, s->tree->mount.answer, sizeof rules.answer);
-        s->rules.answers_n = s->tree->mount.answers_n;
-    }
+    if (rules.answers_n == 0)
+        order.answers = &s->tree->mount; /* those of the call stay good */
     s->event = o->event;
     s->done = o->done;
     s->user = o->user;

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint64_t clock_us(void); /* monotonic */
+uint64_t clock_us(void);        /* monotonic */
 uint64_t clock_thread_us(void); /* processor time that the calling thread has used */
 /* How far the clock on the wall is ahead of that one. It is another number only when somebody has
  * set the clock: correcting its speed moves both. */

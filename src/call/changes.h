@@ -40,6 +40,7 @@ struct change {
     bool denied;
     bool ignored;   /* denied, and nobody is to be told */
     bool attempted; /* denied when it was tried: the file is as it was */
+    bool unjudged;  /* denied because the rules took too many steps */
     uint64_t size;
     int64_t mtime_s, mtime_ns;
     struct file_stamp stamp;

@@ -2,23 +2,11 @@
 #include "call/glob.h"
 
 #include <ctype.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/utf8.h"
-
-struct span {
-    const char *p, *end;
-};
-
-struct matcher {
-    unsigned steps, depth;
-};
-
-enum { CHARGE_BYTES = 32 }; /* looked at for one step */
+#include "call/glob_inner.h"
 
 static size_t length_at(struct span s)
 {
@@ -85,8 +73,7 @@ static uint32_t class_item(struct span *p)
     return c;
 }
 
-/* p is at '['. Returns what is behind the class, or NULL when it is not closed. */
-static const char *class_match(struct span p, uint32_t c, bool *ret_match)
+const char *glob_class(struct span p, uint32_t c, bool *ret_match)
 {
     bool negate = false, match = false, first = true;
 
@@ -116,520 +103,353 @@ static const char *class_match(struct span p, uint32_t c, bool *ret_match)
     return p.p + 1;
 }
 
-/* ---- one segment ---- */
+/* ---- sets of positions ---- */
 
-static bool segment(struct matcher *m, struct span p, struct span s);
+enum { WORD = 64, SET_WORDS = GLOB_PATH_MAX / WORD + 1 };
 
-/* p is behind "x(": the closing parenthesis, or NULL. */
-static const char *group_end(struct span p)
-{
-    int depth = 1;
-
-    for (const char *q = p.p; q < p.end; q++) {
-        if (*q == '\\' && q + 1 < p.end)
-            q++;
-        else if (*q == '(')
-            depth++;
-        else if (*q == ')' && --depth == 0)
-            return q;
-    }
-    return NULL;
-}
-
-/* The next alternative of [*at, end); false behind the last. */
-static bool alternative(const char **at, const char *end, struct span *ret)
-{
-    int depth = 0;
-    const char *q = *at;
-
-    if (q > end)
-        return false;
-    while (q < end && (*q != '|' || depth > 0)) {
-        if (*q == '\\' && q + 1 < end)
-            q++;
-        else if (*q == '(')
-            depth++;
-        else if (*q == ')')
-            depth--;
-        q++;
-    }
-    *ret = (struct span){*at, q};
-    *at = q + 1;
-    return true;
-}
-
-struct nested {
-    char kind;
-    struct span body, rest, whole; /* whole: the group and what follows */
+/* Only as many words as the text needs are used, or even initialised. */
+struct set {
+    uint64_t w[SET_WORDS];
 };
 
-/* Does one alternative match a beginning of s such that `then` holds for what is left? */
-static bool group_once(struct matcher *m, const struct nested *g, struct span s, bool again)
+struct matcher {
+    const struct glob *g;
+    const struct glob_path *path;
+    size_t skip;     /* segments of the path that are not looked at */
+    const char *s;   /* the segment that is looked at */
+    size_t n, words; /* its bytes; words of a set */
+    uint64_t *steps; /* left */
+    bool out;        /* there were not enough */
+};
+
+static bool spend(struct matcher *m, size_t steps)
 {
-    const char *at = g->body.p;
-    struct span one;
-
-    while (alternative(&at, g->body.end, &one))
-        for (const char *cut = s.p; cut <= s.end && m->steps < GLOB_STEPS_MAX; cut++) {
-            struct nested more = *g;
-
-            if (!segment(m, one, (struct span){s.p, cut}))
-                continue;
-            if (segment(m, g->rest, (struct span){cut, s.end}))
-                return true;
-            more.kind = '*';
-            if (again && cut > s.p && group_once(m, &more, (struct span){cut, s.end}, true))
-                return true;
-        }
-    return false;
-}
-
-static bool group_match(struct matcher *m, const struct nested *g, struct span s)
-{
-    switch (g->kind) {
-    case '@':
-        return group_once(m, g, s, false);
-    case '?':
-        return segment(m, g->rest, s) || group_once(m, g, s, false);
-    case '*':
-        return segment(m, g->rest, s) || group_once(m, g, s, true);
-    case '+':
-        return group_once(m, g, s, true);
-    default: /* '!': anything but that, then the rest */
-        if (group_once(m, g, s, false))
-            return false;
-        for (const char *cut = s.p; cut <= s.end && m->steps < GLOB_STEPS_MAX; cut++)
-            if (segment(m, g->rest, (struct span){cut, s.end}))
-                return true;
+    if (*m->steps < steps) {
+        *m->steps = 0;
+        m->out = true;
         return false;
     }
-}
-
-/* Looking for an end may go through all of the pattern, each time. */
-static void charge(struct matcher *m, struct span seen)
-{
-    m->steps += (unsigned)(seen.end - seen.p) / CHARGE_BYTES;
-}
-
-static bool is_group(struct matcher *m, struct span p, struct nested *ret)
-{
-    const char *end;
-
-    if (p.end - p.p < 3 || p.p[1] != '(' || !strchr("?*+@!", *p.p))
-        return false;
-    charge(m, p);
-    end = group_end((struct span){p.p + 2, p.end});
-    if (!end)
-        return false;
-    *ret = (struct nested){
-        *p.p, {p.p + 2, end  },
-         {end + 1, p.end},
-         p
-    };
+    *m->steps -= steps;
     return true;
 }
 
-enum took { TOOK_ONE, TOOK_ALL, TOOK_NOTHING };
-
-/* What takes one character, or a group with everything behind it. */
-static enum took take(struct matcher *m, struct span *p, struct span *s)
+static void set_clear(const struct matcher *m, struct set *s)
 {
-    struct nested g;
-    const char *behind = NULL;
-    bool match;
-
-    if (p->p == p->end)
-        return s->p == s->end ? TOOK_ALL : TOOK_NOTHING;
-    if (is_group(m, *p, &g))
-        return group_match(m, &g, *s) ? TOOK_ALL : TOOK_NOTHING;
-    if (s->p >= s->end)
-        return TOOK_NOTHING;
-    if (*p->p == '[') {
-        behind = class_match(*p, code_at(*s), &match);
-        charge(m, (struct span){p->p, behind ? behind : p->end});
-    }
-    if (behind && !match)
-        return TOOK_NOTHING;
-    if (behind || *p->p == '?') {
-        p->p = behind ? behind : p->p + 1;
-        s->p += length_at(*s);
-        return TOOK_ONE;
-    }
-    if (*p->p == '\\' && p->p + 1 < p->end)
-        p->p++;
-    return *p->p++ == *s->p++ ? TOOK_ONE : TOOK_NOTHING;
+    memset(s->w, 0, m->words * sizeof s->w[0]);
 }
 
-/* At a '*' that begins no group: goes behind it and its like. */
-static bool is_star(struct matcher *m, struct span *p)
+static void set_add(struct set *s, size_t i)
 {
-    struct nested g;
-
-    if (p->p == p->end || *p->p != '*' || is_group(m, *p, &g))
-        return false;
-    do
-        p->p++;
-    while (p->p < p->end && *p->p == '*' && !(p->end - p->p > 1 && p->p[1] == '('));
-    return true;
+    s->w[i / WORD] |= UINT64_C(1) << i % WORD;
 }
 
-/* Where something does not match, only the last star may take more: whatever an earlier one took
- * in addition, the last one could have taken as well. */
-static bool segment_here(struct matcher *m, struct span p, struct span s)
+static bool set_has(const struct set *s, size_t i)
 {
-    struct span behind = {0}, from = s; /* the last star, and what it has left */
+    return s->w[i / WORD] >> i % WORD & 1;
+}
 
-    while (++m->steps <= GLOB_STEPS_MAX) {
-        if (is_star(m, &p)) {
-            behind = p;
-            from = s;
-            continue;
+static void set_join(const struct matcher *m, struct set *s, const struct set *more)
+{
+    for (size_t i = 0; i < m->words; i++)
+        s->w[i] |= more->w[i];
+}
+
+/* True: something is left. */
+static bool set_without(const struct matcher *m, struct set *s, const struct set *less)
+{
+    uint64_t any = 0;
+
+    for (size_t i = 0; i < m->words; i++)
+        any |= s->w[i] &= ~less->w[i];
+    return any != 0;
+}
+
+/* The first one from `i` on, below `end`; or `end`. */
+static size_t set_next(const struct set *s, size_t i, size_t end)
+{
+    while (i < end) {
+        uint64_t w = s->w[i / WORD] >> i % WORD;
+
+        if (w) {
+            i += (size_t)__builtin_ctzll(w);
+            return i < end ? i : end;
         }
-        switch (take(m, &p, &s)) {
-        case TOOK_ALL:
-            return true;
-        case TOOK_ONE:
-            continue;
-        case TOOK_NOTHING:
+        i = (i / WORD + 1) * WORD;
+    }
+    return end;
+}
+
+/* ---- one segment ---- */
+
+static void run(struct matcher *m, int32_t at, const struct set *from, struct set *to, bool whole);
+
+static struct span rest_at(const struct matcher *m, size_t i)
+{
+    return (struct span){m->s + i, m->s + m->n};
+}
+
+static size_t character_at(const struct matcher *m, size_t i)
+{
+    return m->path->ascii ? 1 : length_at(rest_at(m, i));
+}
+
+/* Every beginning of a character from `low` on, and the end. */
+static void fill_from(const struct matcher *m, size_t low, struct set *to)
+{
+    set_clear(m, to);
+    for (size_t i = low; i < m->n; i += character_at(m, i))
+        set_add(to, i);
+    set_add(to, m->n);
+}
+
+/* `last`: nothing follows, so only what ends at the end of the segment counts. */
+static void take_text(struct matcher *m, const struct glob_item *it, bool last,
+                      const struct set *from, struct set *to)
+{
+    const char *text = m->g->texts.p + it->text;
+    size_t end = m->n - it->n + 1, i;
+
+    set_clear(m, to);
+    if (it->n > m->n)
+        return;
+    i = set_next(from, last ? end - 1 : 0, end);
+    for (; i < end && spend(m, 1); i = set_next(from, i + 1, end))
+        if (memcmp(m->s + i, text, it->n) == 0)
+            set_add(to, i + it->n);
+}
+
+static void take_one(struct matcher *m, const struct glob_item *it, const struct set *from,
+                     struct set *to)
+{
+    const char *text = m->g->texts.p + it->text;
+    size_t cost = 1 + it->n / 8u;
+
+    set_clear(m, to);
+    for (size_t i = set_next(from, 0, m->n); i < m->n && spend(m, cost);
+         i = set_next(from, i + 1, m->n)) {
+        bool match = true;
+
+        if (it->kind == ITEM_CLASS)
+            (void)glob_class((struct span){text, text + it->n}, code_at(rest_at(m, i)), &match);
+        if (match)
+            set_add(to, i + character_at(m, i));
+    }
+}
+
+/* One of the alternatives. */
+static void take_either(struct matcher *m, const struct glob_item *it, const struct set *from,
+                        struct set *to)
+{
+    struct set one;
+
+    set_clear(m, to);
+    for (int32_t a = it->inner; a != ITEM_NONE && !m->out; a = m->g->item[a].next) {
+        run(m, m->g->item[a].inner, from, &one, false);
+        set_join(m, to, &one);
+    }
+}
+
+/* One or more of them, one after another: what is reached for the first time goes on. */
+static void take_many(struct matcher *m, const struct glob_item *it, const struct set *from,
+                      struct set *to)
+{
+    struct set edge = *from, next;
+
+    set_clear(m, to);
+    do {
+        take_either(m, it, &edge, &next);
+        edge = next;
+        if (!set_without(m, &edge, to))
+            return;
+        set_join(m, to, &next);
+    } while (!m->out);
+}
+
+/* Anything but one of the alternatives, then the rest: what the rest reaches from anywhere, without
+ * what it reaches behind an alternative. That differs for each position it begins at. */
+static void take_other(struct matcher *m, const struct glob_item *it, const struct set *from,
+                       struct set *to)
+{
+    struct set one, behind, wrong;
+    size_t end = m->n + 1;
+
+    set_clear(m, to);
+    for (size_t i = set_next(from, 0, end); i < end && !m->out; i = set_next(from, i + 1, end)) {
+        set_clear(m, &one);
+        set_add(&one, i);
+        take_either(m, it, &one, &behind);
+        run(m, it->next, &behind, &wrong, false);
+        fill_from(m, i, &one);
+        run(m, it->next, &one, &behind, false);
+        (void)set_without(m, &behind, &wrong);
+        set_join(m, to, &behind);
+    }
+}
+
+/* Where a list of items leads to. `whole`: only the end of the segment is asked for. */
+static void run(struct matcher *m, int32_t at, const struct set *from, struct set *to, bool whole)
+{
+    struct set now;
+
+    memcpy(to->w, from->w, m->words * sizeof to->w[0]);
+    for (; at != ITEM_NONE; at = m->g->item[at].next) {
+        const struct glob_item *it = &m->g->item[at];
+        size_t low = set_next(to, 0, m->n + 1);
+
+        if (low > m->n || !spend(m, m->words))
+            return;
+        memcpy(now.w, to->w, m->words * sizeof now.w[0]);
+        switch ((enum item_kind)it->kind) {
+        case ITEM_TEXT:
+            take_text(m, it, whole && it->next == ITEM_NONE, &now, to);
+            break;
+        case ITEM_STAR:
+            if (!spend(m, (m->n - low) / 8))
+                return;
+            fill_from(m, low, to);
+            break;
+        case ITEM_ANY:
+        case ITEM_CLASS:
+            take_one(m, it, &now, to);
+            break;
+        case ITEM_GROUP:
+            if (it->group == '!') {
+                take_other(m, it, &now, to);
+                return;
+            }
+            if (it->group == '*' || it->group == '+')
+                take_many(m, it, &now, to);
+            else
+                take_either(m, it, &now, to);
+            if (it->group == '*' || it->group == '?')
+                set_join(m, to, &now);
+            break;
+        case ITEM_ALTERNATIVE: /* only inside of groups */
             break;
         }
-        if (!behind.p || from.p >= from.end)
-            return false;
-        from.p += length_at(from);
-        p = behind;
-        s = from;
     }
-    return false;
 }
 
-/* The whole of s by the whole of p. */
-static bool segment(struct matcher *m, struct span p, struct span s)
+static bool is_dots(const struct glob_path *p, size_t i)
 {
-    bool match = false;
+    const char *s = p->text + p->part[i].at;
 
-    if (m->depth++ < GLOB_DEPTH_MAX)
-        match = segment_here(m, p, s);
-    m->depth--;
-    return match;
+    return (p->part[i].n == 1 && s[0] == '.') || (p->part[i].n == 2 && s[0] == '.' && s[1] == '.');
+}
+
+static bool segment_match(struct matcher *m, const struct glob_part *part, size_t i)
+{
+    struct set from, to;
+
+    m->s = m->path->text + m->path->part[i].at;
+    m->n = m->path->part[i].n;
+    m->words = m->n / WORD + 1;
+    if ((part->wild && is_dots(m->path, i)) || (part->lone && m->n == 0))
+        return false;
+    if (part->lone)
+        return true;
+    set_clear(m, &from);
+    set_add(&from, 0);
+    run(m, part->first, &from, &to, true);
+    return !m->out && set_has(&to, m->n);
 }
 
 /* ---- paths ---- */
 
-static struct span first_of(const char *p, const char *end)
+void glob_path_set(struct glob_path *p, const char *path)
 {
-    const char *slash = memchr(p, '/', (size_t)(end - p));
+    size_t at = 0, end;
 
-    return (struct span){p, slash ? slash : end};
-}
-
-/* A slash inside parentheses belongs to its group. */
-static struct span first_of_pattern(const char *p, const char *end)
-{
-    int depth = 0;
-    const char *q = p;
-
-    while (q < end && (*q != '/' || depth > 0)) {
-        if (*q == '\\' && q + 1 < end)
-            q++;
-        else if (*q == '(')
-            depth++;
-        else if (*q == ')' && depth > 0)
-            depth--;
-        q++;
+    p->text = path;
+    p->n = 0;
+    p->ascii = true;
+    if (strlen(path) > GLOB_PATH_MAX)
+        return;
+    for (;; at = end + strspn(path + end, "/")) { /* several slashes are one */
+        end = at + strcspn(path + at, "/");
+        p->part[p->n].at = (uint16_t)at;
+        p->part[p->n++].n = (uint16_t)(end - at);
+        for (size_t i = at; i < end && p->ascii; i++)
+            p->ascii = (unsigned char)path[i] < 0x80;
+        if (!path[end])
+            return;
     }
-    return (struct span){p, q};
 }
 
-static bool is(struct span s, const char *word)
+/* "**" at the end takes at least one segment, which may be empty, and no "." or "..". */
+static bool deep_end(const struct matcher *m, const struct set *from)
 {
-    return (size_t)(s.end - s.p) == strlen(word) && memcmp(s.p, word, strlen(word)) == 0;
-}
+    size_t i = m->path->n;
 
-static bool is_wild(struct span p)
-{
-    return p.p < p.end && strchr("*?[+@!", *p.p) != NULL;
-}
-
-static bool segment_match(struct matcher *m, struct span p, struct span s)
-{
-    if (is_wild(p) && (is(s, ".") || is(s, "..")))
-        return false;
-    if (is(p, "*") && s.p == s.end)
-        return false;
-    return segment(m, p, s);
-}
-
-/* NULL: behind the last segment. */
-static const char *next_of(struct span s, const char *end)
-{
-    return s.end < end ? s.end + 1 : NULL;
-}
-
-/* "**": goes one segment on in what it takes. */
-static bool take_more(const char **from, const char *s_end)
-{
-    struct span part = *from ? first_of(*from, s_end) : (struct span){0};
-
-    if (!*from || is(part, ".") || is(part, ".."))
-        return false;
-    *from = next_of(part, s_end);
-    return *from != NULL;
-}
-
-/* As within a segment: only the last "**" may take more. */
-static bool path_match(struct matcher *m, const char *p, const char *p_end, const char *s,
-                       const char *s_end)
-{
-    const char *behind = NULL, *from = NULL; /* the last "**", and what it has left */
-
-    while (++m->steps <= GLOB_STEPS_MAX) {
-        struct span one = p ? first_of_pattern(p, p_end) : (struct span){0};
-
-        if (!p && (!s || s == s_end)) /* a slash at the end of the path does not matter */
-            return true;
-        if (p && s && is(one, "**")) {
-            from = s;
-            behind = p = next_of(one, p_end);
-            if (p)
-                continue;
-            while (take_more(&from, s_end))
-                ;
-            return from == NULL;
-        }
-        if (p && s && segment_match(m, one, first_of(s, s_end))) {
-            p = next_of(one, p_end);
-            s = next_of(first_of(s, s_end), s_end);
-            continue;
-        }
-        if (!behind || !take_more(&from, s_end))
+    while (i > m->skip) {
+        i--;
+        if (is_dots(m->path, i))
             return false;
-        p = behind;
-        s = from;
-    }
-    return false;
-}
-
-/* ---- braces ---- */
-
-struct expansion {
-    const char *path, *path_end;
-    struct matcher *m;
-    unsigned made;
-};
-
-static bool expand(struct expansion *x, struct buf *head, struct span rest);
-
-/* p is behind '{': the closing brace, or NULL; tells whether there is a comma at this level. */
-static const char *brace_end(struct span p, bool *ret_comma)
-{
-    int depth = 1;
-
-    *ret_comma = false;
-    for (const char *q = p.p; q < p.end; q++) {
-        if (*q == '\\' && q + 1 < p.end)
-            q++;
-        else if (*q == '{')
-            depth++;
-        else if (*q == '}' && --depth == 0)
-            return q;
-        else if (*q == ',' && depth == 1)
-            *ret_comma = true;
-    }
-    return NULL;
-}
-
-static bool expand_with(struct expansion *x, struct buf *head, struct span middle, struct span rest)
-{
-    cleanup_with(buf_done) struct buf tail = BUF_INIT(GLOB_PATTERN_MAX);
-    size_t before = head->n;
-    bool match;
-
-    (void)buf_put(&tail, middle.p, (size_t)(middle.end - middle.p));
-    (void)buf_put(&tail, rest.p, (size_t)(rest.end - rest.p));
-    if (tail.failed)
-        return false;
-    match = expand(x, head, (struct span){tail.p ? tail.p : "", (tail.p ? tail.p : "") + tail.n});
-    head->n = before;
-    return match;
-}
-
-static bool expand_list(struct expansion *x, struct buf *head, struct span list, struct span rest)
-{
-    int depth = 0;
-    const char *from = list.p;
-
-    for (const char *q = list.p; q <= list.end; q++) {
-        if (q < list.end && *q == '\\')
-            q++;
-        else if (q < list.end && *q == '{')
-            depth++;
-        else if (q < list.end && *q == '}')
-            depth--;
-        else if (q >= list.end || (*q == ',' && depth == 0)) {
-            if (expand_with(x, head, (struct span){from, q < list.end ? q : list.end}, rest))
-                return true;
-            if (x->made > GLOB_EXPANSIONS_MAX)
-                return false;
-            from = q + 1;
-        }
-    }
-    return false;
-}
-
-/* Of a range, and of any number in it, which may be as wide as it was written. */
-enum { RANGE_TEXT = 64 };
-
-/* "1..12", "01..10", "a..e", with an optional "..step". */
-static bool is_range(struct span s, long v[3], int *ret_width, bool *ret_letters)
-{
-    char text[RANGE_TEXT], tail;
-    size_t n = (size_t)(s.end - s.p);
-    char a, b;
-
-    v[2] = 1;
-    *ret_width = 0;
-    *ret_letters = false;
-    if (n >= sizeof text)
-        return false;
-    memcpy(text, s.p, n);
-    text[n] = '\0';
-    if (sscanf(text, "%ld..%ld%c", &v[0], &v[1], &tail) == 2 ||
-        sscanf(text, "%ld..%ld..%ld%c", &v[0], &v[1], &v[2], &tail) == 3) {
-        const char *dots = strstr(text, "..");
-
-        if (text[0] == '0' && dots - text > 1)
-            *ret_width = (int)(dots - text);
-        return v[2] != 0;
-    }
-    if (sscanf(text, "%c..%c%c", &a, &b, &tail) == 2 && isalpha((unsigned char)a) &&
-        isalpha((unsigned char)b)) {
-        v[0] = (unsigned char)a;
-        v[1] = (unsigned char)b;
-        *ret_letters = true;
-        return true;
-    }
-    return false;
-}
-
-static bool expand_range(struct expansion *x, struct buf *head, struct span range, struct span rest)
-{
-    unsigned long step, left; /* without a sign there is no number that is too far away */
-    long v[3];
-    int width;
-    bool letters;
-
-    if (!is_range(range, v, &width, &letters))
-        return false;
-    step = v[2] < 0 ? 0 - (unsigned long)v[2] : (unsigned long)v[2];
-    left = v[0] <= v[1] ? (unsigned long)v[1] - (unsigned long)v[0]
-                        : (unsigned long)v[0] - (unsigned long)v[1];
-    for (long i = v[0];; left -= step) {
-        char text[RANGE_TEXT];
-        int n = letters ? snprintf(text, sizeof text, "%c", (char)i)
-                        : snprintf(text, sizeof text, "%0*ld", width, i);
-
-        if (expand_with(x, head, (struct span){text, text + n}, rest))
+        if (set_has(from, i))
             return true;
-        if (x->made > GLOB_EXPANSIONS_MAX || left < step)
+    }
+    return false;
+}
+
+static void deep(const struct matcher *m, const struct set *from, struct set *to)
+{
+    bool on = false;
+
+    for (size_t i = m->skip; i < m->path->n; i++) {
+        on = on || set_has(from, i);
+        if (on)
+            set_add(to, i);
+        on = on && !is_dots(m->path, i);
+    }
+}
+
+/* A slash at the end of the path does not matter. */
+static bool is_end(const struct glob_path *p, size_t i)
+{
+    return i == p->n || (i + 1 == p->n && p->part[i].n == 0);
+}
+
+/* The set is of segments of the path: those before which the pattern so far can end. */
+static bool path_match(struct matcher *m, const struct glob_expansion *x)
+{
+    const size_t n = m->path->n, bytes = (n / WORD + 1) * sizeof(uint64_t);
+    struct set now, next;
+
+    memset(now.w, 0, bytes);
+    set_add(&now, m->skip);
+    for (size_t k = 0; k < x->n && !m->out; k++) {
+        const struct glob_part *part = &m->g->part[x->first + k];
+        bool last = k + 1 == x->n;
+
+        if (part->deep && last)
+            return spend(m, 1) && deep_end(m, &now);
+        memset(next.w, 0, bytes);
+        if (!spend(m, part->deep ? 1 + n / 4 : 1))
             return false;
-        i = (long)((unsigned long)i + (v[0] <= v[1] ? step : 0 - step));
+        if (part->deep)
+            deep(m, &now, &next);
+        for (size_t i = set_next(&now, last && n >= 2 ? n - 2 : 0, n); !part->deep && i < n;
+             i = set_next(&now, i + 1, n))
+            if ((!last || is_end(m->path, i + 1)) && segment_match(m, part, i))
+                set_add(&next, i + 1);
+        memcpy(now.w, next.w, bytes);
     }
+    return set_has(&now, n) || (m->path->part[n - 1].n == 0 && set_has(&now, n - 1));
 }
 
-/* "a//b" is "a/b", and "a/../b" is "b": in patterns, not in paths. */
-static void tidy(const struct buf *head, struct buf *out)
+enum glob_answer glob_match(const struct glob *g, const struct glob_path *p, size_t skip,
+                            uint64_t *steps)
 {
-    const char *p = head->p, *end = p + head->n;
+    struct matcher m = {.g = g, .path = p, .skip = skip, .steps = steps};
+    bool match = false;
 
-    while (p) {
-        struct span one = first_of_pattern(p, end);
-        const char *from = out->p ? out->p : "", *last = from + out->n;
-        struct span before = {.end = last};
-
-        while (last > from && last[-1] != '/')
-            last--;
-        before.p = last;
-        p = next_of(one, end);
-        if (one.p == one.end && p && one.p != head->p)
-            continue;
-        if (is(one, "..") && out->n > 0 && before.p < before.end && !is(before, "..") &&
-            !is(before, "**") && !is(before, ".")) {
-            out->n = last > from ? (size_t)(last - from) - 1 : 0; /* without the slash */
-            continue;
-        }
-        if (out->n > 0 || (one.p != head->p && *head->p == '/'))
-            (void)buf_putc(out, '/');
-        (void)buf_put(out, one.p, (size_t)(one.end - one.p));
-    }
-}
-
-static bool try_one(struct expansion *x, const struct buf *head)
-{
-    cleanup_with(buf_done) struct buf pattern = BUF_INIT(GLOB_PATTERN_MAX);
-    const char *p;
-
-    if (++x->made > GLOB_EXPANSIONS_MAX)
-        return false;
-    if (head->n > 0)
-        tidy(head, &pattern);
-    p = pattern.p ? pattern.p : "";
-    return path_match(x->m, p, p + pattern.n, x->path, x->path_end);
-}
-
-/* Takes everything up to the first brace that means something, then each of its choices. */
-static bool expand(struct expansion *x, struct buf *head, struct span rest)
-{
-    for (; rest.p < rest.end; rest.p++) {
-        bool comma, letters;
-        long v[3];
-        int width;
-        const char *end;
-        struct span inner, behind;
-
-        if (*rest.p == '\\' && rest.p + 1 < rest.end) {
-            (void)buf_put(head, rest.p++, 2);
-            continue;
-        }
-        end = *rest.p == '{' ? brace_end((struct span){rest.p + 1, rest.end}, &comma) : NULL;
-        inner = (struct span){rest.p + 1, end};
-        behind = (struct span){end ? end + 1 : rest.end, rest.end};
-        if (end && comma)
-            return expand_list(x, head, inner, behind);
-        if (end && is_range(inner, v, &width, &letters))
-            return expand_range(x, head, inner, behind);
-        (void)buf_putc(head, *rest.p);
-    }
-    return !head->failed && try_one(x, head);
-}
-
-/* ---- the whole ---- */
-
-static char *without_double_slashes(const char *path)
-{
-    char *copy = malloc(strlen(path) + 1), *to = copy;
-
-    for (; copy && *path; path++)
-        if (*path != '/' || path[1] != '/')
-            *to++ = *path;
-    if (copy)
-        *to = '\0';
-    return copy;
-}
-
-bool glob_match(const char *pattern, const char *path)
-{
-    cleanup_free char *plain = without_double_slashes(path);
-    cleanup_with(buf_done) struct buf head = BUF_INIT(GLOB_PATTERN_MAX);
-    struct matcher m = {0};
-    bool negate = false, match;
-    size_t n = strlen(pattern);
-
-    if (!plain || n > GLOB_PATTERN_MAX || pattern[0] == '#')
-        return false;
-    for (; *pattern == '!'; pattern++, n--)
-        negate = !negate;
-    struct expansion x = {plain, plain + strlen(plain), &m, 0};
-
-    match = expand(&x, &head, (struct span){pattern, pattern + n});
-    return match != negate && m.steps <= GLOB_STEPS_MAX && x.made <= GLOB_EXPANSIONS_MAX;
+    if (g->never)
+        return GLOB_NO;
+    if (p->n <= skip)
+        return GLOB_UNKNOWN;
+    for (size_t i = 0; i < g->expansions && !match && !m.out; i++)
+        match = path_match(&m, &g->expansion[i]);
+    if (m.out)
+        return GLOB_UNKNOWN;
+    return match != g->negate ? GLOB_YES : GLOB_NO;
 }

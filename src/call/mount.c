@@ -45,6 +45,18 @@ static const char *keep(struct mount *m, struct json_value v)
     return m->arena.p + at;
 }
 
+/* Leading slashes mean nothing. */
+static int keep_glob(struct mount *m, struct json_value v, struct glob **ret, struct err *e)
+{
+    const char *pattern = keep(m, v);
+
+    if (!pattern)
+        return wrong(e, "a pattern should be text");
+    if (glob_compile(pattern + strspn(pattern, "/"), &m->room, ret, e) < 0)
+        return err_wrap(e, "options.mount");
+    return 0;
+}
+
 static const char *keep_path(struct mount *m, struct json_value v)
 {
     const char *text = keep(m, v);
@@ -105,11 +117,11 @@ static int read_loading(struct mount *m, struct json_value loading, struct err *
         return -1;
     m->load = (enum mount_load)mode;
     while (include.p && include.type == JSON_ARRAY && json_array_next(include, &at, &v)) {
-        const char *pattern = m->include_n < MOUNT_INCLUDE_MAX ? keep(m, v) : NULL;
-
-        if (!pattern)
+        if (m->include_n == MOUNT_INCLUDE_MAX || v.type != JSON_STRING)
             return wrong(e, "include should be a list of patterns");
-        m->include[m->include_n++] = pattern + strspn(pattern, "/");
+        if (keep_glob(m, v, &m->include[m->include_n], e) < 0)
+            return -1;
+        m->include_n++;
     }
     return 0;
 }
@@ -123,14 +135,12 @@ static int read_answers(struct mount *m, struct json_value rules, struct err *e)
     while (rules.p && rules.type == JSON_ARRAY && json_array_next(rules, &at, &v)) {
         struct json_value pattern = json_member(v, "pattern");
         int state = ANSWER_CONTINUE;
-        const char *kept;
 
         if (m->answers_n == MOUNT_ANSWERS_MAX || !pattern.p)
             return wrong(e, "sync.rules should be a short list of {pattern, state}");
-        kept = keep(m, pattern);
-        if (!kept || choose(v, "state", states, &state, e) < 0)
-            return kept ? -1 : wrong(e, "a pattern should be text");
-        m->answer[m->answers_n].pattern = kept + strspn(kept, "/");
+        if (choose(v, "state", states, &state, e) < 0 ||
+            keep_glob(m, pattern, &m->answer[m->answers_n].glob, e) < 0)
+            return -1;
         m->answer[m->answers_n++].answer = (enum mount_answer)state;
     }
     return 0;
@@ -187,6 +197,7 @@ int mount_parse(struct mount *m, struct json_value mount, struct json_value perm
     struct json_value own = json_member(mount, "permissions");
 
     *m = (struct mount){.file_max = UINT64_MAX, .total_max = UINT64_MAX, .allow_abort = true};
+    m->room = GLOB_COMPILE_MAX;
     m->arena = BUF_INIT(3 * mount.n + 64);
     if (buf_reserve(&m->arena, m->arena.max) < 0)
         return err_set(e, ERR_HOST, "out of memory");
@@ -205,6 +216,7 @@ int mount_parse_sync(struct mount *m, struct json_value sync, const struct mount
                      struct err *e)
 {
     *m = (struct mount){.on_error = usual->on_error, .allow_abort = usual->allow_abort};
+    m->room = GLOB_COMPILE_MAX;
     m->arena = BUF_INIT(3 * sync.n + 64);
     if (buf_reserve(&m->arena, m->arena.max) < 0)
         return err_set(e, ERR_HOST, "out of memory");
@@ -214,6 +226,10 @@ int mount_parse_sync(struct mount *m, struct json_value sync, const struct mount
 void mount_done(struct mount *m)
 {
     buf_done(&m->arena);
+    for (; m->include_n > 0; m->include_n--)
+        glob_free(m->include[m->include_n - 1]);
+    for (; m->answers_n > 0; m->answers_n--)
+        glob_free(m->answer[m->answers_n - 1].glob);
     perms_done(&m->perms);
 }
 
@@ -238,34 +254,57 @@ const struct mount_dir *mount_of(const struct mount *m, const char *path)
     return best;
 }
 
-unsigned mount_allows(const struct mount *m, const char *path, const char *workdir)
+unsigned mount_allows(const struct mount *m, const char *path, const char *workdir, uint64_t *steps)
 {
     const struct mount_dir *d = mount_of(m, path);
 
     if (!m->has_perms)
         return PERM_ALL;
-    return perms_of(&m->perms, path, d ? d->inside : workdir);
+    return perms_of(&m->perms, path, d ? d->inside : workdir, steps);
 }
 
-bool mount_wants(const struct mount *m, const struct mount_dir *d, const char *name)
+enum glob_answer mount_wants(const struct mount *m, const char *name, uint64_t *steps)
 {
-    (void)d;
+    enum glob_answer answer = GLOB_NO;
+    struct glob_path cut;
+
     if (m->include_n == 0)
-        return m->load != LOAD_EXPLICIT;
-    for (size_t i = 0; i < m->include_n; i++)
-        if (glob_match(m->include[i], name))
-            return true;
-    return false;
+        return m->load != LOAD_EXPLICIT ? GLOB_YES : GLOB_NO;
+    glob_path_set(&cut, name);
+    for (size_t i = 0; i < m->include_n && answer == GLOB_NO; i++)
+        answer = glob_match(m->include[i], &cut, 0, steps);
+    return answer;
 }
 
-enum mount_answer mount_answers(const struct mount *rules, const struct mount *m, const char *path)
+/* Segments of a mounted directory that a path is below. */
+static size_t segments_of(const struct mount_dir *d)
 {
-    const struct mount_dir *d = mount_of(m, path);
-    size_t n = d ? strlen(d->inside) : 0;
+    size_t n = 0;
 
-    for (size_t i = 0; i < rules->answers_n; i++)
-        if (glob_match(rules->answer[i].pattern, path + 1) ||
-            (d && path[n] && glob_match(rules->answer[i].pattern, path + n + 1)))
-            return rules->answer[i].answer;
-    return ANSWER_CONTINUE;
+    for (const char *p = d->inside; (p = strchr(p, '/')); p++)
+        n++;
+    return n;
+}
+
+enum mount_answer mount_answers(const struct mount *rules, const struct mount *m, const char *path,
+                                uint64_t *steps)
+{
+    const struct mount_dir *d = rules->answers_n > 0 ? mount_of(m, path) : NULL;
+    enum mount_answer strictest = ANSWER_CONTINUE;
+    struct glob_path cut;
+
+    if (rules->answers_n > 0)
+        glob_path_set(&cut, path + 1);
+    for (size_t i = 0; i < rules->answers_n; i++) {
+        enum mount_answer then = rules->answer[i].answer;
+        enum glob_answer match = glob_match(rules->answer[i].glob, &cut, 0, steps);
+
+        if (match == GLOB_NO && d && path[strlen(d->inside)])
+            match = glob_match(rules->answer[i].glob, &cut, segments_of(d), steps);
+        if (match != GLOB_NO && then > strictest)
+            strictest = then;
+        if (match == GLOB_YES)
+            return strictest;
+    }
+    return strictest;
 }

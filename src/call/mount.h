@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "call/glob.h"
 #include "call/perm.h"
 
 enum {
@@ -37,7 +38,7 @@ struct mount {
     struct mount_dir dir[MOUNT_DIRS_MAX];
     size_t n;
     enum mount_load load;
-    const char *include[MOUNT_INCLUDE_MAX]; /* in the arena */
+    struct glob *include[MOUNT_INCLUDE_MAX]; /* owned */
     size_t include_n;
     uint64_t file_max, total_max; /* UINT64_MAX: no limit of its own */
     enum mount_links links;
@@ -45,10 +46,11 @@ struct mount {
     enum mount_error on_error;
     bool allow_abort; /* a rule may stop a sync */
     struct {
-        const char *pattern; /* in the arena */
+        struct glob *glob; /* owned */
         enum mount_answer answer;
     } answer[MOUNT_ANSWERS_MAX];
     size_t answers_n;
+    size_t room;    /* left to compile patterns, see glob_compile() */
     bool has_perms; /* something was said about permissions */
     struct perms perms;
     enum perm_denied denied;
@@ -63,12 +65,17 @@ const char *mount_loaded(const struct mount *m, bool lent);
 
 /* The directory a path inside is below, or is itself; NULL: none. */
 const struct mount_dir *mount_of(const struct mount *m, const char *path);
-/* What is allowed on a path; everything where nothing was said. */
-unsigned mount_allows(const struct mount *m, const char *path, const char *workdir);
+/* In all of these *steps is the budget of the questions of one request, see call/glob.h. */
+
+/* What is allowed on a path (perms_of()); everything where nothing was said. */
+unsigned mount_allows(const struct mount *m, const char *path, const char *workdir,
+                      uint64_t *steps);
 /* Is this file of a mount to be loaded? `name`: below the mount. */
-bool mount_wants(const struct mount *m, const struct mount_dir *d, const char *name);
-/* sync.rules of one mount about a path of another: the first whose pattern matches decides. */
-enum mount_answer mount_answers(const struct mount *rules, const struct mount *m, const char *path);
+enum glob_answer mount_wants(const struct mount *m, const char *name, uint64_t *steps);
+/* sync.rules of one mount about a path of another: the first whose pattern matches decides. Where
+ * the budget does not suffice, the answer is the strictest one that may be meant. */
+enum mount_answer mount_answers(const struct mount *rules, const struct mount *m, const char *path,
+                                uint64_t *steps);
 /* Only {onError, rules, allowAbort}; what is not said there is as in `usual`. */
 must_check int mount_parse_sync(struct mount *m, struct json_value sync, const struct mount *usual,
                                 struct err *e);

@@ -100,7 +100,12 @@ static int add_pattern(struct perms *p, struct perm_rule *r, const char *format,
     r->pattern = pattern_of(format, text);
     if (!r->pattern)
         return wrong(e, "a pattern should be text");
+    if (glob_compile(r->pattern, &p->room, &r->glob, e) < 0) {
+        free(r->pattern);
+        return err_wrap(e, "permissions");
+    }
     if (add(p, r, e) < 0) {
+        glob_free(r->glob);
         free(r->pattern);
         return -1;
     }
@@ -192,7 +197,7 @@ static void sort(struct perms *p)
 
 int perms_parse(struct perms *p, struct json_value config, struct err *e)
 {
-    *p = (struct perms){.usual = PERM_READ | PERM_LIST};
+    *p = (struct perms){.usual = PERM_READ | PERM_LIST, .room = GLOB_COMPILE_MAX};
     if (!config.p)
         return 0;
     if (read_defaults(p, config, e) < 0 || read_list(p, config, "rules", read_rule, e) < 0 ||
@@ -204,29 +209,65 @@ int perms_parse(struct perms *p, struct json_value config, struct err *e)
 
 void perms_done(struct perms *p)
 {
-    for (size_t i = 0; i < p->n; i++)
+    for (size_t i = 0; i < p->n; i++) {
         free(p->rule[i].pattern);
+        glob_free(p->rule[i].glob);
+    }
     free(p->rule);
     *p = (struct perms){0};
 }
 
-static bool matches(const struct perm_rule *r, const char *path, const char *base)
+int perms_too_slow(struct err *e)
 {
-    size_t n;
-
-    path += strspn(path, "/");
-    base += strspn(base, "/");
-    n = strlen(base);
-    if (glob_match(r->pattern, path))
-        return true;
-    return n > 0 && strncmp(path, base, n) == 0 && path[n] == '/' &&
-           glob_match(r->pattern, path + n + 1);
+    return err_set(e, ERR_CALLER,
+                   "permissions: the rules and patterns take too many steps for these files");
 }
 
-unsigned perms_of(const struct perms *p, const char *path, const char *base)
+/* Segments of the path that the mount has; 0: the path is not below it. */
+static size_t segments_of(const char *base, const char *path)
 {
-    for (size_t i = 0; i < p->n; i++)
-        if (matches(&p->rule[i], path, base))
-            return (p->usual & ~p->rule[i].deny) | p->rule[i].allow;
-    return p->usual;
+    size_t n, segments = 1;
+
+    base += strspn(base, "/");
+    n = strlen(base);
+    if (n == 0 || strncmp(path, base, n) != 0 || path[n] != '/')
+        return 0;
+    for (const char *p = strchr(base, '/'); p; p = strchr(p + 1, '/'))
+        segments++;
+    return segments;
+}
+
+static enum glob_answer matches(const struct perm_rule *r, const struct glob_path *path,
+                                size_t below, uint64_t *steps)
+{
+    enum glob_answer whole = glob_match(r->glob, path, 0, steps);
+
+    if (whole == GLOB_YES || below == 0)
+        return whole;
+    return whole == GLOB_UNKNOWN ? whole : glob_match(r->glob, path, below, steps);
+}
+
+unsigned perms_of(const struct perms *p, const char *path, const char *base, uint64_t *steps)
+{
+    unsigned allowed = PERM_ALL, unknown = 0;
+    struct glob_path cut;
+    size_t below;
+
+    if (p->n == 0)
+        return p->usual;
+    path += strspn(path, "/");
+    glob_path_set(&cut, path);
+    below = segments_of(base, path);
+    for (size_t i = 0; i < p->n; i++) {
+        unsigned then = (p->usual & ~p->rule[i].deny) | p->rule[i].allow;
+        enum glob_answer answer = matches(&p->rule[i], &cut, below, steps);
+
+        if (answer == GLOB_YES)
+            return (allowed & then) | unknown;
+        if (answer == GLOB_UNKNOWN) {
+            allowed &= then;
+            unknown = PERM_UNKNOWN;
+        }
+    }
+    return (allowed & p->usual) | unknown;
 }

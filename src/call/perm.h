@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -23,14 +24,18 @@ enum {
     PERM_MODIFY = BIT(3),
     PERM_DELETE = BIT(4),
     PERM_ALL = 31,
+    PERM_UNKNOWN = BIT(5), /* in an answer: a rule took too many steps, see perms_of() */
     PERM_RULES_MAX = 1000,
     PERM_EXCLUDE_PRIORITY = 1000,
 };
 
 enum perm_denied { PERM_VIRTUAL, PERM_THROW, PERM_IGNORE };
 
+struct glob;
+
 struct perm_rule {
-    char *pattern; /* owned; without leading slashes */
+    char *pattern;     /* owned; without leading slashes */
+    struct glob *glob; /* owned: the same, compiled */
     unsigned allow, deny;
     double priority;
 };
@@ -39,10 +44,15 @@ struct perms {
     unsigned usual;         /* what is allowed where no rule says otherwise */
     struct perm_rule *rule; /* owned, by falling priority */
     size_t n;
+    size_t room; /* left to compile patterns, see glob_compile() */
 };
 
 /* config: {default, rules, exclude}; p == NULL: the defaults of a mount. */
 must_check int perms_parse(struct perms *p, struct json_value config, struct err *e);
 void perms_done(struct perms *p);
-/* What is allowed on an absolute path. `base`: the mount it is below, "" for none. */
-unsigned perms_of(const struct perms *p, const char *path, const char *base);
+/* What is allowed on an absolute path. `base`: the mount it is below, "" for none. *steps: the
+ * budget of all questions together. Where it does not suffice, only what is allowed whether the
+ * rule matches or not is allowed, and PERM_UNKNOWN is set. */
+unsigned perms_of(const struct perms *p, const char *path, const char *base, uint64_t *steps);
+/* The error of a request whose rules took too many steps before it ran. -1. */
+int perms_too_slow(struct err *e);

@@ -192,11 +192,11 @@ static bool may_create(const struct rights_ask *ask, const struct call_rights *r
 
 /* ---- rights ---- */
 
-static void find_file_rights(const struct rights_ask *ask, struct call_rights *r)
+static int find_file_rights(const struct rights_ask *ask, struct call_rights *r, struct err *e)
 {
     for (size_t i = 0; i < ask->files_n; i++) {
         const char *path = ask->files[i].path;
-        unsigned allowed = mount_allows(ask->mount, path, ask->workdir);
+        unsigned allowed = mount_allows(ask->mount, path, ask->workdir, ask->steps);
         char *parent = strndup(path, (size_t)(strrchr(path, '/') - path) + 1);
         char **at = parent ? bsearch(&parent, r->dirs, r->dirs_n, sizeof *r->dirs, by_name) : NULL;
 
@@ -205,7 +205,10 @@ static void find_file_rights(const struct rights_ask *ask, struct call_rights *r
         if (at && allowed & PERM_DELETE)
             r->dir_rights[at - r->dirs] |= PLAN_DELETE;
         free(parent);
+        if (allowed & PERM_UNKNOWN)
+            return perms_too_slow(e);
     }
+    return 0;
 }
 
 static bool is_open(const char *dir)
@@ -235,14 +238,15 @@ int rights_find(const struct rights_ask *ask, struct call_rights *ret, struct er
         if (!r.dir_rights || !r.files)
             result = no_memory(e);
     }
-    if (result < 0) {
-        rights_done(&r);
-        return result;
+    if (result == 0) {
+        find_dir_rights(ask, &r);
+        result = find_file_rights(ask, &r, e);
     }
-    find_dir_rights(ask, &r);
-    find_file_rights(ask, &r);
-    *ret = r;
-    return 0;
+    if (result < 0)
+        rights_done(&r);
+    else
+        *ret = r;
+    return result;
 }
 
 void rights_done(struct call_rights *r)

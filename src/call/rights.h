@@ -32,9 +32,10 @@ struct rights_ask {
     size_t files_n;
     const char *const *made; /* directories that will be there, ending in a slash */
     size_t made_n;
+    uint64_t *steps; /* the budget to ask the rules, see call/glob.h */
 };
 
-/* -1: out of memory, or too many directories. */
+/* -1: out of memory, too many directories, or the budget did not suffice. */
 must_check int rights_find(const struct rights_ask *ask, struct call_rights *ret, struct err *e);
 void rights_done(struct call_rights *r);
 /* Row i as a file of a plan. */

@@ -13,6 +13,8 @@
 #include "call/sip.h"
 #include "lang/lang_call.h"
 
+enum { STEPS = 1000000 };
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static void plan_it(const struct call_request *r, const struct call_args *a)
@@ -43,14 +45,15 @@ static void plan_it(const struct call_request *r, const struct call_args *a)
 static void fence(const struct mount *m, const struct call_request *r)
 {
     static const char *const made[] = {"/data/", "/data/x/"};
-    struct rights_ask ask = {m, r->workdir, r->files, r->files_n, made, ARRAY_LEN(made)};
+    uint64_t steps = STEPS;
+    struct rights_ask ask = {m, r->workdir, r->files, r->files_n, made, ARRAY_LEN(made), &steps};
     struct call_rights rights;
     struct err e;
 
     if (rights_find(&ask, &rights, &e) < 0)
         return;
     for (size_t i = 0; i < r->files_n; i++)
-        if (mount_allows(m, r->files[i].path, r->workdir) & PERM_MODIFY)
+        if (mount_allows(m, r->files[i].path, r->workdir, &steps) & PERM_MODIFY)
             assert(rights.files[i] & PLAN_MODIFY);
     for (size_t i = 0; i < rights.dirs_n; i++)
         assert(rights_dir(&rights, i).path[0] == '/');
@@ -80,7 +83,9 @@ static void body(const char *text, size_t n)
             plan_it(&r, &a);
         }
         if (mount_parse(m, r.mount, r.permissions, &e) == 0) {
-            (void)mount_allows(m, "/data/x/y.log", "/workspace");
+            uint64_t steps = STEPS;
+
+            (void)mount_allows(m, "/data/x/y.log", "/workspace", &steps);
             fence(m, &r);
         }
         mount_done(m);
@@ -147,13 +152,14 @@ static void inspected(const char *text, size_t n)
 static void rules(const char *text, size_t n)
 {
     struct mount *m = calloc(2, sizeof *m);
+    uint64_t steps = STEPS;
     struct json_value v;
     struct err e;
 
     assert(m);
     if (json_parse(text, n, 0, &v, &e) == 0) {
         if (mount_parse_sync(&m[0], v, &m[1], &e) == 0)
-            (void)mount_answers(&m[0], &m[1], "/data/x/y.log");
+            (void)mount_answers(&m[0], &m[1], "/data/x/y.log", &steps);
         mount_done(&m[0]);
     }
     free(m);

@@ -425,12 +425,13 @@ static void permissions_follow_the_vectors(void **state)
         char *path = text_of(get(one, "path"));
         struct perms p;
         struct err e;
+        uint64_t steps = GLOB_STEPS_MAX;
         unsigned got;
 
         assert_int_equal(perms_parse(&p, get(one, "config"), &e), 0);
         if (!json_get(one, "want", &want))
             want = get(one, "out");
-        got = perms_of(&p, path, "");
+        got = perms_of(&p, path, "", &steps);
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
             bool yes;
 
@@ -446,21 +447,49 @@ static void permissions_follow_the_vectors(void **state)
 
 static void rules_may_be_meant_from_the_mount(void **state)
 {
+    uint64_t steps = GLOB_STEPS_MAX;
     struct perms p;
     struct err e;
 
     (void)state;
     assert_int_equal(
         perms_parse(&p, json("{\"rules\":[{\"pattern\":\"out/**\",\"allow\":\"*\"}]}"), &e), 0);
-    assert_int_equal(perms_of(&p, "/data/out/a", "/data"), PERM_ALL);
-    assert_int_equal(perms_of(&p, "/database/out/a", "/data"), PERM_READ | PERM_LIST);
+    assert_int_equal(perms_of(&p, "/data/out/a", "/data", &steps), PERM_ALL);
+    assert_int_equal(perms_of(&p, "/database/out/a", "/data", &steps), PERM_READ | PERM_LIST);
     perms_done(&p);
     assert_int_equal(perms_parse(&p, json("{\"rules\":[{\"allow\":\"*\"}]}"), &e), -1);
     perms_done(&p);
 }
 
+/* A rule that could not be asked denies what it would deny, and allows nothing. */
+static void rules_that_are_not_known_count_against(void **state)
+{
+    uint64_t none = 0;
+    struct perms p;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(perms_parse(&p,
+                                 json("{\"default\":{\"create\":true,\"modify\":true},"
+                                      "\"rules\":[{\"pattern\":\"**/*.php\",\"deny\":[\"create\"]},"
+                                      "{\"pattern\":\"**/*.txt\",\"allow\":[\"delete\"]}]}"),
+                                 &e),
+                     0);
+    assert_int_equal(perms_of(&p, "/data/a.txt", "/data", &none),
+                     PERM_READ | PERM_LIST | PERM_MODIFY | PERM_UNKNOWN);
+    perms_done(&p);
+    assert_int_equal(perms_parse(&p, json("{\"exclude\":[\".git\"]}"), &e), 0);
+    assert_int_equal(perms_of(&p, "/data/a.txt", "/data", &none), PERM_UNKNOWN);
+    perms_done(&p);
+    assert_int_equal(
+        perms_parse(&p, json("{\"rules\":[{\"pattern\":\"{1..9999}\",\"deny\":\"*\"}]}"), &e), -1);
+    assert_int_equal(e.kind, ERR_CALLER);
+    perms_done(&p);
+}
+
 static void mounts_are_whole_directories(void **state)
 {
+    uint64_t steps = GLOB_STEPS_MAX;
     struct mount *m = calloc(1, sizeof *m);
     struct json_value none = {0};
     struct err e;
@@ -471,12 +500,12 @@ static void mounts_are_whole_directories(void **state)
     assert_string_equal(mount_of(m, "/data/x")->host, "/h");
     assert_string_equal(mount_of(m, "/data/sub/x")->host, "/s");
     assert_null(mount_of(m, "/database"));
-    assert_int_equal(mount_allows(m, "/data/x", ""), PERM_READ | PERM_LIST);
+    assert_int_equal(mount_allows(m, "/data/x", "", &steps), PERM_READ | PERM_LIST);
     mount_done(m);
     assert_int_equal(mount_parse(m, json("{\"dirs\":{\"/a/../b\":\"/h\"}}"), none, &e), -1);
     mount_done(m);
     assert_int_equal(mount_parse(m, none, none, &e), 0);
-    assert_int_equal(mount_allows(m, "/workspace/x", ""), PERM_ALL);
+    assert_int_equal(mount_allows(m, "/workspace/x", "", &steps), PERM_ALL);
     mount_done(m);
     free(m);
 }
@@ -613,6 +642,7 @@ int main(void)
         cmocka_unit_test(escapes_take_linear_time),
         cmocka_unit_test(permissions_follow_the_vectors),
         cmocka_unit_test(rules_may_be_meant_from_the_mount),
+        cmocka_unit_test(rules_that_are_not_known_count_against),
         cmocka_unit_test(mounts_are_whole_directories),
         cmocka_unit_test(requests),
         cmocka_unit_test(directories),

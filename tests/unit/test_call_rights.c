@@ -71,7 +71,9 @@ static struct json_value parse(const char *text, char *copy, size_t max)
 static void find(const char *permissions, struct mount *m, struct call_rights *r)
 {
     char mount_text[128], perm_text[512];
-    struct rights_ask ask = {m, "/workspace", files, ARRAY_LEN(files), made, ARRAY_LEN(made)};
+    uint64_t steps = GLOB_STEPS_MAX;
+    struct rights_ask ask = {m,    "/workspace",    files, ARRAY_LEN(files),
+                             made, ARRAY_LEN(made), &steps};
     struct err e;
 
     assert_int_equal(mount_parse(m, parse("{'dirs':{'/data':'/srv'}}", mount_text, 128),

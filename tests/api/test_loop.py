@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT
+"""The event loop: no input of a client or a program keeps it busy for long.
+
+The daemon measures the processor time of every turn of its loop (sandbox_loop_turn_seconds). Each test throws
+one hostile input at it and looks at the longest turn since then. The bar is a multiple of the processor time
+that a fixed piece of work takes on this machine, measured in the same run, so a slow or busy machine moves both.
+"""
+import json
+import os
+import tempfile
+import time
+
+import pytest
+
+import harness
+from koyeb import Sandbox
+
+WORK = 40  # times the fixed work below, which takes about 5 ms: far from the seconds that each of these once took
+LONG_NAME = "." * 240
+GLOB = "**/*.@(php|phtml|phar)"
+EXTENSIONS = "**/*.{" + ",".join(f"ex{i}" for i in range(30)) + ",htaccess}"
+USUAL = ["*.log", "node_modules", ".git", "dist", "*.pyc", "__pycache__", "*.tmp", "build"]
+
+
+def fixed_work():
+    """Processor seconds of a fixed piece of work, undisturbed at least once."""
+    def once():
+        begin = time.process_time()
+        json.loads(json.dumps(list(range(50000))))
+        return time.process_time() - begin
+    return min(once() for _ in range(9))
+
+
+@pytest.fixture(scope="module")
+def hostile(make_daemon_module):
+    root = tempfile.mkdtemp(prefix="sbx-loop-")
+    os.chmod(root, 0o777)
+    daemon = make_daemon_module(MOUNT_ROOTS=root, SANDBOX_PERSISTENT="1")
+    daemon.root = root
+    daemon.bar = WORK * fixed_work() * (8 if daemon.is_sanitized() else 1)
+    return daemon
+
+
+def turns(daemon):
+    """{upper bound in seconds: how many turns took longer}."""
+    found, total = {}, 0
+    for line in daemon.request("GET", "/metrics").text.splitlines():
+        if line.startswith("sandbox_loop_turn_seconds_bucket"):
+            bound = line.split('le="')[1].split('"')[0]
+            total = int(line.split()[1])
+            if bound != "+Inf":
+                found[float(bound)] = total
+    return {bound: total - count for bound, count in found.items()}
+
+
+class Watch:
+    """No turn of the loop is longer than the bar in here."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+
+    def __enter__(self):
+        self.before = turns(self.daemon)
+
+    def __exit__(self, kind, *_):
+        after = turns(self.daemon)
+        over = [bound for bound in after if after[bound] > self.before[bound]]
+        longest = max(over, default=0)
+        print(f"longest turn: more than {longest} s; bar {self.daemon.bar:.3f} s; "
+              f"since the start {self.daemon.metric('sandbox_loop_turn_longest_seconds')}")
+        if kind is None:
+            assert longest < self.daemon.bar, f"a turn of the event loop took more than {longest} s"
+
+
+def watch(daemon):
+    return Watch(daemon)
+
+
+def make_files(n, depth=3):
+    """A program that leaves n files with names that matchers of patterns take long for."""
+    return ("import os\ndef f():\n    d = '/data/' + '/'.join([" + repr(LONG_NAME) + "] * " + str(depth) + ")\n"
+            "    os.makedirs(d)\n    os.chdir(d)\n"
+            f"    for i in range({n}):\n        open(f'{{i}}' + '.' * 200, 'w').close()\n"
+            "    open('x.phar', 'w').close()\n    open('x.htaccess', 'w').close()\n")
+
+
+def call(daemon, body, **kw):
+    return daemon.request("POST", "/v1/functions/call", json=body, timeout=300, **kw)
+
+
+def host_dir(daemon):
+    path = tempfile.mkdtemp(dir=daemon.root)
+    os.chmod(path, 0o777)
+    return path
+
+
+def names_below(path):
+    return [name for _, _, names in os.walk(path) for name in names]
+
+
+@pytest.mark.parametrize("rules", [
+    {"rules": [{"pattern": GLOB, "deny": ["create"]}] * 20},
+    {"rules": [{"pattern": EXTENSIONS, "deny": ["create"]}] * 20},
+    {"rules": [{"pattern": "**/+(*(.|..)|+(.)x)y", "deny": ["create"]}] * 20},
+    {"exclude": USUAL},
+], ids=["group", "braces", "nested", "exclude"])
+def test_permissions_are_judged_beside_the_loop(hostile, rules):
+    mount = {"dirs": {"/data": host_dir(hostile)}, "permissions": {"default": {"create": True}, **rules}}
+    with watch(hostile):
+        response = call(hostile, {"language": "python", "code": make_files(9000), "functionName": "f",
+                                  "options": {"mount": mount, "timeout": 60}})
+    assert response.json()["status"] == "success", response
+
+
+def test_sync_decides_beside_the_loop(hostile):
+    path = host_dir(hostile)
+    mount = {"dirs": {"/data": path}, "permissions": {"default": {"create": True}},
+             "sync": {"mode": "batch", "rules": [{"pattern": GLOB, "state": "skip"}] * 20 +
+                      [{"pattern": "**", "state": "skip"}]}}
+    with watch(hostile):
+        response = call(hostile, {"language": "python", "code": make_files(9000), "functionName": "f",
+                                  "options": {"mount": mount, "timeout": 60}})
+    assert response.json()["status"] == "success"
+    assert names_below(path) == []
+
+
+def forbidden(daemon, path, rules, code, **options):
+    mount = {"dirs": {"/data": path}, "permissions": {"default": {"create": True}, "rules": rules},
+             "sync": {"mode": "batch"}}
+    response = call(daemon, {"language": "python", "code": code, "functionName": "f",
+                             "options": {"mount": mount, "timeout": 60, "includeDenied": True, **options}})
+    result = response.json()
+    assert result["status"] == "success", result
+    return {os.path.basename(row["path"]): row.get("reason") for row in result["files"]["denied"]}
+
+
+@pytest.mark.parametrize("pattern, name, depth", [(EXTENSIONS, "x.htaccess", 14), (GLOB, "x.phar", 3)],
+                         ids=["braces", "group"])
+def test_names_do_not_help_a_forbidden_file(hostile, pattern, name, depth):
+    path = host_dir(hostile)
+    denied = forbidden(hostile, path, [{"pattern": pattern, "deny": ["create"]}], make_files(5, depth))
+    assert denied == {name: None}
+    assert name not in names_below(path) and len(names_below(path)) == 6
+
+
+def test_what_takes_too_many_steps_is_denied_and_told(hostile):
+    path = host_dir(hostile)
+    rules = [{"pattern": "**/*([0-9])+(+(+(.)|..)|...)y", "deny": ["create"]}] * 50
+    with watch(hostile):
+        denied = forbidden(hostile, path, rules, make_files(9000))
+    unjudged = [name for name, reason in denied.items() if reason == "the rules took too many steps"]
+    assert unjudged and len(unjudged) == len(denied)
+    assert not set(unjudged) & set(names_below(path))
+    assert len(unjudged) + len(names_below(path)) == 9002
+
+
+def test_patterns_that_are_too_large_are_refused(hostile):
+    rules = [{"pattern": "{1..9999}", "deny": ["create"]}]
+    response = call(hostile, {"language": "python", "code": "def f():\n    pass", "functionName": "f",
+                              "options": {"permissions": {"rules": rules}}})
+    assert response.json()["error"]["type"] == "ValueError"
+    assert "pattern too large" in response.json()["error"]["message"]
+
+
+OUTPUT = "import os\ndef handler(event):\n    for fd in (1, 2):\n        for i in range(10):\n            os.write(fd, {} * (1 << 20))\n"
+
+
+@pytest.mark.parametrize("byte", ["b'\\xff'", "b'\\x01'", "b'\"'", "b'a'"], ids=["bad", "control", "quote", "text"])
+def test_output(hostile, byte):
+    with watch(hostile):
+        assert hostile.execute(OUTPUT.format(byte))["status"] == "success"
+
+
+def test_artifacts(hostile):
+    code = ("def handler(event):\n    for i in range(9000):\n"
+            "        open(f'{i:05}' + '\\x01' * 200, 'w').write('x')\n")
+    with watch(hostile):
+        assert hostile.execute(code)["status"] == "success"
+
+
+@pytest.mark.parametrize("value", ["[[]] * 1000000", "['\\x01' * 1000] * 1500", "{str(i): i for i in range(300000)}"],
+                         ids=["lists", "controls", "keys"])
+def test_results(hostile, value):
+    with watch(hostile):
+        hostile.request("POST", "/execute", json={"language": "python",
+                                                  "code": f"def handler(event):\n    return {value}\n"})
+    with watch(hostile):
+        call(hostile, {"language": "python", "code": f"def f():\n    return {value}\n", "functionName": "f"})
+
+
+def test_events_and_arguments(hostile):
+    code = "def handler(event):\n    return len(event)\n"
+    with watch(hostile):
+        assert hostile.execute(code, event={f"k{i}": i for i in range(200000)})["return_value"] == 200000
+    many = {f"k{i}": i for i in range(1000000)}
+    with watch(hostile):
+        call(hostile, {"language": "python", "code": "def f(**k):\n    return len(k)\n", "functionName": "f",
+                       "kwargs": many})
+    with watch(hostile):
+        call(hostile, {"language": "python", "code": "def f(*a):\n    return len(a)\n", "functionName": "f",
+                       "args": list(many.values())})
+
+
+def test_files_of_a_request(hostile):
+    files = {f"/workspace/d{i % 100}/{i}": "x" for i in range(4000)}
+    body = {"language": "python", "code": "def f():\n    return 1\n", "functionName": "f",
+            "options": {"files": files, "permissions": {"exclude": USUAL}}}
+    with watch(hostile):
+        assert call(hostile, body).json()["status"] == "success"
+    del body["options"]["permissions"]
+    with watch(hostile):
+        assert call(hostile, body).json()["status"] == "success"
+
+
+def test_deleting_what_was_there(hostile):
+    files = {f"/workspace/{i}": "x" * 100 for i in range(4000)}
+    body = {"language": "python", "functionName": "f", "options": {"files": files},
+            "code": "import os\ndef f():\n    for n in os.listdir('.'):\n        if n.isdigit():\n            os.remove(n)\n"}
+    with watch(hostile):
+        assert call(hostile, body).json()["status"] == "success"
+
+
+def test_streamed_items(hostile):
+    with watch(hostile):
+        call(hostile, {"language": "python", "code": "def f():\n    for i in range(100000):\n        yield i\n",
+                       "functionName": "f", "stream": True}, headers={"Accept": "text/event-stream"})
+
+
+def test_a_session(hostile):
+    body = {"language": "python", "code": "def f(n):\n    for i in range(n):\n        open(f'{i}' + '.' * 200, 'w').close()\n"
+            "    return ['\\x01' * 100] * n\n", "options": {"permissions": {"default": {"create": True}, "rules": [
+                {"pattern": GLOB, "deny": ["create"]}] * 20}, "includeChanges": True}}
+    ident = hostile.request("POST", "/v1/sessions", json=body, timeout=300).json()["id"]
+    with watch(hostile):
+        response = hostile.request("POST", f"/v1/sessions/{ident}/call", json={"functionName": "f", "args": [9000]},
+                                   timeout=300)
+    assert response.status == 200, response
+    hostile.request("DELETE", f"/v1/sessions/{ident}")
+
+
+def test_a_persistent_sandbox(hostile):
+    box = Sandbox(hostile)
+    with watch(hostile):
+        box.run("mkdir -p many && cd many && python3 -c \"\nfor i in range(9000): open('%05d' % i + '\\\\1' * 200, 'w').close()\"")
+        assert len(box.call("list_dir", path="many")["entries"]) == 9000
+    with watch(hostile):
+        box.run("head -c 30000000 /dev/zero | tr '\\\\0' '\\\\377' > bad")
+        box.post("read_file", {"path": "bad"}, timeout=300)
+    with watch(hostile):
+        box.run("head -c 9000000 bad; head -c 9000000 bad >&2")
+    with watch(hostile):
+        box.post("write_file", {"path": "big", "content": "\x01" * 10000000}, timeout=300)
+    with watch(hostile):
+        ident = box.start("cat bad bad; seq 2000000; sleep 600")["id"]
+        harness.wait_until(lambda: box.process(ident)["status"] == "running", "it runs")
+        events = box.logs(ident)
+        for count, _ in enumerate(events):
+            if count > 1000:
+                break
+        box.call("kill_process", id=ident)
