@@ -27,6 +27,7 @@
 #include "base/lockdown.h"
 #include "base/os.h"
 #include "base/output.h"
+#include "http/api.h"
 #include "http/auth.h"
 #include "http/server.h"
 #include "jail/jails.h"
@@ -284,7 +285,7 @@ static int http_open(struct daemon *d, struct err *e)
     struct http_server_conf conf = {
         .host = c->host,
         .port = (uint16_t)c->port,
-        .routes = {routes, routes_n},
+        .dialects = api_dialects,
         .auth = d->auth,
         .log = &d->app.log,
         .allowed_hosts = c->allowed_hosts,

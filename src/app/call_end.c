@@ -38,7 +38,7 @@ static void keep(struct call *c)
                                .changes = &c->collect.changes,
                                .request = &c->request,
                                .text = &c->text,
-                               .bytes = c->text.n + c->request.arena.n};
+                               .bytes = c->text.n + c->request.shaping.arena.n};
 
     if (!c->ran || !c->result.scanned || !kept_calls_want(&given))
         return;

@@ -216,19 +216,13 @@ static void proceed(struct fsession *s)
 
 static int parse(struct fsession *s, struct err *e)
 {
-    struct json_value body, v;
     double idle;
 
-    if (call_request_parse(&s->request, s->text.p ? s->text.p : "", s->text.n, e) < 0)
+    if (call_request_parse_session(&s->request, s->text.p ? s->text.p : "", s->text.n, e) < 0)
         return -1;
-    s->idle_ms = s->app->config.fsession_idle_s * MS_PER_S;
-    if (json_parse(s->text.p, s->text.n, 0, &body, e) < 0)
-        return -1;
-    if (!json_get(body, "idleTimeout", &v) || v.type == JSON_NULL)
-        return 0;
-    if (!json_to_double(v, &idle) || !(idle >= 0) || idle > IDLE_MAX_S)
-        return err_set(e, ERR_CALLER, "idleTimeout: should be a number of seconds; 0: never");
-    s->idle_ms = idle > 0 && idle * MS_PER_S < 1 ? 1 : (uint64_t)(idle * MS_PER_S);
+    idle = s->request.idle_s;
+    s->idle_ms = idle < 0 ? s->app->config.fsession_idle_s * MS_PER_S
+                          : (idle > 0 && idle * MS_PER_S < 1 ? 1 : (uint64_t)(idle * MS_PER_S));
     return 0;
 }
 

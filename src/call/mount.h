@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "call/glob.h"
 #include "call/perm.h"
+#include "core/shape.h"
 
 enum {
     MOUNT_DIRS_MAX = 16,
@@ -30,11 +31,11 @@ enum mount_error { ERROR_CONTINUE, ERROR_ABORT, ERROR_ROLLBACK };
 enum mount_answer { ANSWER_CONTINUE, ANSWER_SKIP, ANSWER_ABORT };
 
 struct mount_dir {
-    const char *inside, *host; /* in the arena; absolute and normal */
+    const char *inside, *host; /* of the shaping; absolute and normal */
 };
 
 struct mount {
-    struct buf arena; /* owned */
+    struct shaping shaping; /* owned: what the strings point into */
     struct mount_dir dir[MOUNT_DIRS_MAX];
     size_t n;
     enum mount_load load;
@@ -56,6 +57,8 @@ struct mount {
     enum perm_denied denied;
 };
 
+extern const struct shape mount_shape;
+
 /* mount or permissions may be absent (p == NULL). */
 must_check int mount_parse(struct mount *m, struct json_value mount, struct json_value permissions,
                            struct err *e);
@@ -76,6 +79,6 @@ enum glob_answer mount_wants(const struct mount *m, const char *name, uint64_t *
  * the budget does not suffice, the answer is the strictest one that may be meant. */
 enum mount_answer mount_answers(const struct mount *rules, const struct mount *m, const char *path,
                                 uint64_t *steps);
-/* Only {onError, rules, allowAbort}; what is not said there is as in `usual`. */
+/* Only {onError, rules, allowAbort} of the body; what is not said there is as in `usual`. */
 must_check int mount_parse_sync(struct mount *m, struct json_value sync, const struct mount *usual,
                                 struct err *e);

@@ -24,19 +24,65 @@ static int wrong(struct err *e, const char *what)
     return err_set(e, ERR_CALLER, "permissions: %s", what);
 }
 
-static bool member(struct json_value object, const char *name, struct json_value *ret)
-{
-    return json_get(object, name, ret) && ret->type != JSON_NULL;
-}
+/* ---- tables ---- */
+
+struct rule_body {
+    struct json_value pattern, allow, deny;
+    double priority;
+};
+
+struct perms_body {
+    bool usual[ARRAY_LEN(operations)];
+    struct json_value rules, exclude;
+};
+
+/* clang-format off */
+#define OPERATIONS \
+    "{\"anyOf\":[{\"const\":\"*\"},{\"type\":\"array\",\"items\":{\"enum\":" \
+    "[\"read\",\"list\",\"create\",\"modify\",\"delete\"]}}]}"
+#define AT(member) offsetof(struct rule_body, member)
+static const struct shape_field rule_fields[] = {
+    {"pattern", SHAPE_RAW, SHAPE_REQUIRED, AT(pattern), .accepts = BIT(JSON_STRING),
+     .schema = "{\"type\":\"string\"}", .help = "which files, as a glob"},
+    {"allow", SHAPE_RAW, 0, AT(allow), .schema = OPERATIONS, .help = "operations, or *"},
+    {"deny", SHAPE_RAW, 0, AT(deny), .schema = OPERATIONS, .help = "operations, or *"},
+    {"priority", SHAPE_NUMBER, 0, AT(priority), .min = INT64_MIN, .help = "the highest is looked at first; 0"},
+};
+#undef AT
+static const struct shape rule_shape = {rule_fields, ARRAY_LEN(rule_fields), SHAPE_NULLS, "PermissionRule"};
+
+static const struct shape_field usual_fields[] = {
+    {"read",   SHAPE_BOOL, 0, 0, .help = "true"},
+    {"list",   SHAPE_BOOL, 0, 1 * sizeof(bool), .help = "true"},
+    {"create", SHAPE_BOOL, 0, 2 * sizeof(bool), .help = "false"},
+    {"modify", SHAPE_BOOL, 0, 3 * sizeof(bool), .help = "false"},
+    {"delete", SHAPE_BOOL, 0, 4 * sizeof(bool), .help = "false"},
+};
+_Static_assert(ARRAY_LEN(usual_fields) == ARRAY_LEN(operations), "in the order of operations[]");
+static const struct shape usual_shape = {usual_fields, ARRAY_LEN(usual_fields), SHAPE_NULLS, "PermissionDefaults"};
+
+#define AT(member) offsetof(struct perms_body, member)
+static const struct shape_field perms_fields[] = {
+    {"default", SHAPE_NESTED, 0, AT(usual), .inner = &usual_shape, .help = "where no rule matches"},
+    {"rules", SHAPE_RAW, 0, AT(rules), .accepts = BIT(JSON_ARRAY), .inner = &rule_shape, .help = "the first that matches"},
+    {"exclude", SHAPE_RAW, 0, AT(exclude), .accepts = BIT(JSON_ARRAY),
+     .schema = "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}", .help = "globs of what is not there at all"},
+};
+#undef AT
+/* clang-format on */
+const struct shape perms_shape = {perms_fields, ARRAY_LEN(perms_fields), SHAPE_NULLS,
+                                  "Permissions"};
+
+/* ---- reading ---- */
 
 /* A list of operations, or "*". */
-static int read_operations(struct json_value rule, const char *name, unsigned *ret, struct err *e)
+static int read_operations(struct json_value v, unsigned *ret, struct err *e)
 {
-    struct json_value v, one;
+    struct json_value one;
     size_t at = 0;
 
     *ret = 0;
-    if (!member(rule, name, &v))
+    if (!v.p)
         return 0;
     if (v.type == JSON_STRING && json_key_is(v, "*")) {
         *ret = PERM_ALL;
@@ -112,18 +158,17 @@ static int add_pattern(struct perms *p, struct perm_rule *r, const char *format,
     return 0;
 }
 
-static int read_rule(struct perms *p, struct json_value v, struct err *e)
+static int read_rule(struct perms *p, struct json_value v, struct shaping *s, struct err *e)
 {
-    struct json_value pattern, priority;
+    struct rule_body b = {0};
     struct perm_rule r = {0};
 
-    if (v.type != JSON_OBJECT || !member(v, "pattern", &pattern) || pattern.type != JSON_STRING)
-        return wrong(e, "a rule should have a pattern");
-    if (read_operations(v, "allow", &r.allow, e) < 0 || read_operations(v, "deny", &r.deny, e) < 0)
+    if (shape_value(&rule_shape, v, "rules", &b, s) < 0)
+        return shape_err(s, e);
+    if (read_operations(b.allow, &r.allow, e) < 0 || read_operations(b.deny, &r.deny, e) < 0)
         return -1;
-    if (member(v, "priority", &priority) && !json_to_double(priority, &r.priority))
-        return wrong(e, "a priority should be a number");
-    return add_pattern(p, &r, "=", pattern, e);
+    r.priority = b.priority;
+    return add_pattern(p, &r, "=", b.pattern, e);
 }
 
 /* A bare name means the directory's contents, and a file of that name in any directory. */
@@ -145,43 +190,6 @@ static int read_exclude(struct perms *p, struct json_value v, struct err *e)
     return 0;
 }
 
-static int read_defaults(struct perms *p, struct json_value config, struct err *e)
-{
-    struct json_value usual, v;
-    bool yes;
-
-    if (!member(config, "default", &usual))
-        return 0;
-    if (usual.type != JSON_OBJECT)
-        return wrong(e, "default should be an object");
-    for (size_t i = 0; i < ARRAY_LEN(operations); i++) {
-        if (!member(usual, operations[i].name, &v))
-            continue;
-        if (!json_to_bool(v, &yes))
-            return wrong(e, "default should say true or false");
-        p->usual = yes ? p->usual | operations[i].bit : p->usual & ~operations[i].bit;
-    }
-    return 0;
-}
-
-typedef int read_fn(struct perms *p, struct json_value v, struct err *e);
-
-static int read_list(struct perms *p, struct json_value config, const char *name, read_fn *fn,
-                     struct err *e)
-{
-    struct json_value list, v;
-    size_t at = 0;
-
-    if (!member(config, name, &list))
-        return 0;
-    if (list.type != JSON_ARRAY)
-        return wrong(e, "rules and exclude should be lists");
-    while (json_array_next(list, &at, &v))
-        if (fn(p, v, e) < 0)
-            return -1;
-    return 0;
-}
-
 /* Stable: rules of equal priority keep their order. */
 static void sort(struct perms *p)
 {
@@ -197,12 +205,28 @@ static void sort(struct perms *p)
 
 int perms_parse(struct perms *p, struct json_value config, struct err *e)
 {
+    cleanup_with(shaping_done) struct shaping s;
+    struct perms_body b = {
+        .usual = {true, true}
+    };
+    struct json_value v;
+
+    shaping_init(&s, NULL);
     *p = (struct perms){.usual = PERM_READ | PERM_LIST, .room = GLOB_COMPILE_MAX};
     if (!config.p)
         return 0;
-    if (read_defaults(p, config, e) < 0 || read_list(p, config, "rules", read_rule, e) < 0 ||
-        read_list(p, config, "exclude", read_exclude, e) < 0)
-        return -1;
+    s.in[s.depth++] = "permissions";
+    if (shape_value(&perms_shape, config, NULL, &b, &s) < 0)
+        return shape_err(&s, e);
+    p->usual = 0;
+    for (size_t i = 0; i < ARRAY_LEN(operations); i++)
+        p->usual |= b.usual[i] ? operations[i].bit : 0;
+    for (size_t at = 0; b.rules.p && json_array_next(b.rules, &at, &v);)
+        if (read_rule(p, v, &s, e) < 0)
+            return -1;
+    for (size_t at = 0; b.exclude.p && json_array_next(b.exclude, &at, &v);)
+        if (read_exclude(p, v, e) < 0)
+            return -1;
     sort(p);
     return 0;
 }

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "core/shape.h"
 
 enum {
     PERM_READ = BIT(0),
@@ -46,6 +47,8 @@ struct perms {
     size_t n;
     size_t room; /* left to compile patterns, see glob_compile() */
 };
+
+extern const struct shape perms_shape;
 
 /* config: {default, rules, exclude}; p == NULL: the defaults of a mount. */
 must_check int perms_parse(struct perms *p, struct json_value config, struct err *e);

@@ -6,103 +6,171 @@
 
 #include "base/base64.h"
 #include "base/utf8.h"
+#include "call/mount.h"
 
-enum { MS_PER_S = 1000, TIMEOUT_MAX_S = 86400, THRESHOLD_MAX = 1 << 30 };
+enum { MS_PER_S = 1000, TIMEOUT_MAX_S = 86400, IDLE_MAX_S = 365 * 86400, THRESHOLD_MAX = 1 << 30 };
+
+static const char *const modes[] = {"auto", "inline", "stdin", "file", NULL};
+static const char *const engines[] = {"native", "wasm", NULL};
+
+_Static_assert(ARRAY_LEN(modes) == CALL_MODES + 1, "every mode has a name");
 
 const char *call_mode_name(enum call_mode m)
 {
-    static const char *const names[] = {"auto", "inline", "stdin", "file"};
-
-    _Static_assert(ARRAY_LEN(names) == CALL_MODES, "every mode has a name");
-    return names[m];
+    return modes[m];
 }
 
-/* ---- reading one field ---- */
+/* ---- tables ---- */
 
-/* Every field, once; an object is gone through only once, for a body can be large. */
-#define BODY_FIELDS                                                                                \
-    F(language)                                                                                    \
-    F(code)                                                                                        \
-    F(functionName)                                                                                \
-    F(args)                                                                                        \
-    F(kwargs)                                                                                      \
-    F(schema)                                                                                      \
-    F(argsMode)                                                                                    \
-    F(autoModeThreshold) F(timeout) F(engine) F(isolation) F(stdin) F(options) F(resultOptions)
-#define OPTION_FIELDS                                                                              \
-    F(files)                                                                                       \
-    F(mount)                                                                                       \
-    F(workdir) F(permissions) F(reporting) F(env) F(std) F(argsMode) F(autoModeThreshold) F(timeout)
-#define F(name) struct json_value name;
-struct body_fields {
-    BODY_FIELDS
+/* Not given: p == NULL, or below 0. */
+struct reporting_body {
+    struct json_value changes, contents, denied;
 };
-struct option_fields {
-    OPTION_FIELDS
+
+struct options_body {
+    struct json_value files, mount, permissions;
+    struct bytes workdir, std;
+    struct reporting_body reporting;
+    struct shape_strings env;
+    int mode;
+    int64_t threshold;
+    double timeout;
+    struct json_value fixed; /* what belongs to the session */
 };
-#undef F
-#define F(name) #name,
-static const char *const body_names[] = {BODY_FIELDS};
-static const char *const option_names[] = {OPTION_FIELDS};
-#undef F
 
-static int wrong(struct err *e, const char *field, const char *what)
+struct request_body {
+    struct bytes language, code, function, input, isolation;
+    struct json_value args, kwargs, schema, fixed;
+    int mode, engine;
+    int64_t threshold;
+    double timeout, idle;
+    struct options_body options;
+    struct reporting_body old_reporting;
+};
+
+static void check_function(struct shaping *s, const struct shape_field *f, const void *value)
 {
-    return err_set(e, ERR_CALLER, "%s: should be %s", field, what);
+    const struct bytes *b = value;
+
+    if (b->n == 0 || b->n > CALL_NAME_MAX || memchr(b->p, '\0', b->n))
+        shape_complain(s, f->name, NULL, "value_error",
+                       "Input should be a name of at most %d bytes", CALL_NAME_MAX);
 }
 
-/* Fills a struct of values in the order of names. null counts as absent. */
-static void collect(struct json_value object, const char *const *names, size_t names_n, void *to)
+static void check_fixed(struct shaping *s, const struct shape_field *f, const void *value)
 {
-    struct json_value *v = to, key, value;
-    const struct json_value absent = {0};
-
-    for (size_t at = 0; object.p && json_object_next(object, &at, &key, &value);)
-        for (size_t i = 0; i < names_n; i++)
-            if (json_key_is(key, names[i]))
-                v[i] = value.type == JSON_NULL ? absent : value;
+    (void)value;
+    shape_complain(s, f->name, NULL, "value_error",
+                   "is the session's; give it when the session is created");
 }
 
-/* Decodes into the arena with a NUL behind. The arena was made large enough for the whole body, so
- * it never moves and views into it stay good. */
-static int decode(struct call_request *r, struct json_value v, struct bytes *ret)
-{
-    size_t at = r->arena.n;
+/* clang-format off */
+#define BOOL_SCHEMA  "{\"type\":\"boolean\"}"
+#define FILES_SCHEMA \
+    "{\"type\":\"object\",\"additionalProperties\":{\"anyOf\":[{\"type\":\"string\"}," \
+    "{\"type\":\"object\",\"required\":[\"base64\"],\"properties\":{\"base64\":{\"type\":\"string\"}}}]}}"
+#define ARGS_SCHEMA  "{\"type\":[\"array\",\"object\"]}"
+#define OBJECT       BIT(JSON_OBJECT)
 
-    if (json_decode_string(v, 0, &r->arena) < 0)
-        return -1;
-    *ret = (struct bytes){.p = r->arena.p + at, .n = r->arena.n - at};
-    return buf_putc(&r->arena, '\0');
-}
+#define AT(member) offsetof(struct reporting_body, member)
+static const struct shape_field reporting_fields[] = {
+    {"includeChanges", SHAPE_RAW, 0, AT(changes), .accepts = BIT(JSON_BOOL), .schema = BOOL_SCHEMA,
+     .help = "files; true"},
+    {"includeContents", SHAPE_RAW, 0, AT(contents), .accepts = BIT(JSON_BOOL), .schema = BOOL_SCHEMA,
+     .help = "content and oldContent of changes; true"},
+    {"includeDenied", SHAPE_RAW, 0, AT(denied), .accepts = BIT(JSON_BOOL), .schema = BOOL_SCHEMA,
+     .help = "what was not allowed; true"},
+};
+#undef AT
+static const struct shape reporting_shape = {
+    reporting_fields, ARRAY_LEN(reporting_fields), SHAPE_NULLS, "FunctionReporting"};
 
-static int get_string(struct call_request *r, struct json_value v, const char *name,
-                      struct bytes *ret, struct err *e)
-{
-    if (!v.p)
-        return 0;
-    if (v.type != JSON_STRING)
-        return wrong(e, name, "a string");
-    if (decode(r, v, ret) < 0)
-        return err_set(e, ERR_CALLER, "%s: contains half of a surrogate pair", name);
-    return 0;
-}
+#define AT(member) offsetof(struct options_body, member)
+#define FILES \
+    {"files", SHAPE_RAW, 0, AT(files), .accepts = OBJECT, .schema = FILES_SCHEMA, \
+     .help = "path to text, or to {base64}; there before the call"}
+#define REPORTING \
+    {"reporting", SHAPE_NESTED, 0, AT(reporting), .inner = &reporting_shape, .help = "what is told of files"}
+#define OLD_TIMEOUT \
+    {"timeout", SHAPE_NUMBER, SHAPE_OLD, AT(timeout), .max = TIMEOUT_MAX_S, .help = ""}
+static const struct shape_field option_fields[] = {
+    FILES,
+    {"mount", SHAPE_RAW, 0, AT(mount), .accepts = OBJECT, .inner = &mount_shape,
+     .help = "directories of the host, if MOUNT_ROOTS allows them"},
+    {"workdir", SHAPE_STRING, 0, AT(workdir), .help = "working directory; /workspace"},
+    {"permissions", SHAPE_RAW, 0, AT(permissions), .accepts = OBJECT, .inner = &perms_shape,
+     .help = "what may be done to files"},
+    REPORTING,
+    {"env", SHAPE_STRINGS, 0, AT(env), .max = CALL_VARS_MAX, .help = "environment variables"},
+    {"std", SHAPE_STRING, 0, AT(std), .help = "of C and C++: the standard, such as c17"},
+    {"argsMode", SHAPE_CHOICE, SHAPE_OLD, AT(mode), .words = modes, .help = ""},
+    {"autoModeThreshold", SHAPE_INT, SHAPE_OLD, AT(threshold), .max = THRESHOLD_MAX, .help = ""},
+    OLD_TIMEOUT,
+};
+static const struct shape options_shape = {
+    option_fields, ARRAY_LEN(option_fields), SHAPE_NULLS, "FunctionOptions"};
 
-static int get_object(struct json_value v, const char *name, struct json_value *ret, struct err *e)
-{
-    if (v.p && v.type != JSON_OBJECT)
-        return wrong(e, name, "an object");
-    *ret = v;
-    return 0;
-}
+#define FIXED(name) {name, SHAPE_RAW, SHAPE_OLD, AT(fixed), .check = check_fixed, .help = ""}
+static const struct shape_field turn_option_fields[] = {
+    FILES, REPORTING, OLD_TIMEOUT,
+    FIXED("mount"), FIXED("permissions"), FIXED("workdir"), FIXED("env"), FIXED("std"),
+};
+static const struct shape turn_options_shape = {
+    turn_option_fields, ARRAY_LEN(turn_option_fields), SHAPE_NULLS, "SessionCallOptions"};
+#undef AT
 
-static int get_bool(struct json_value object, const char *name, bool *ret, struct err *e)
-{
-    struct json_value v;
+#define AT(member) offsetof(struct request_body, member)
+#define LANGUAGE \
+    {"language", SHAPE_STRING, SHAPE_REQUIRED, AT(language), \
+     .help = "python, javascript, ruby, php, c, cpp, perl; or an alias"}
+#define CODE      {"code", SHAPE_STRING, SHAPE_REQUIRED, AT(code), .help = "source text"}
+#define ENGINE    {"engine", SHAPE_CHOICE, 0, AT(engine), .words = engines, .help = "what runs it; native"}
+#define ISOLATION {"isolation", SHAPE_STRING, 0, AT(isolation), .help = "name of another jail that is allowed"}
+#define FUNCTION(flags) \
+    {"functionName", SHAPE_STRING, flags, AT(function), .check = check_function, .help = "which function"}
+#define ARGS \
+    {"args", SHAPE_RAW, 0, AT(args), .accepts = BIT(JSON_ARRAY) | OBJECT, .schema = ARGS_SCHEMA, \
+     .help = "by position, by name, or {index, value}"}
+#define KWARGS  {"kwargs", SHAPE_RAW, 0, AT(kwargs), .accepts = OBJECT, .help = "by name"}
+#define SCHEMA \
+    {"schema", SHAPE_RAW, 0, AT(schema), .accepts = OBJECT, \
+     .help = "input, output, strict, variadic, acceptsKwargs"}
+#define TIMEOUT(text) {"timeout", SHAPE_NUMBER, 0, AT(timeout), .max = TIMEOUT_MAX_S, .help = text}
+#define MODE(flags) \
+    {"argsMode", SHAPE_CHOICE, flags, AT(mode), .words = modes, .help = "how arguments travel"}
+#define THRESHOLD(flags) \
+    {"autoModeThreshold", SHAPE_INT, flags, AT(threshold), .max = THRESHOLD_MAX, \
+     .help = "bytes of arguments from which auto means file"}
+#define OPTIONS(shape) \
+    {"options", SHAPE_NESTED, 0, AT(options), .inner = &(shape), .help = "files, mounts, environment"}
+#define OLD_REPORTING \
+    {"resultOptions", SHAPE_NESTED, SHAPE_OLD, AT(old_reporting), .inner = &reporting_shape, .help = ""}
+static const struct shape_field call_fields[] = {
+    LANGUAGE, CODE, ENGINE, ISOLATION, FUNCTION(0), ARGS, KWARGS, SCHEMA, TIMEOUT("seconds of wall time"),
+    MODE(0), THRESHOLD(0),
+    {"stdin", SHAPE_STRING, 0, AT(input), .help = "standard input of a module"},
+    OPTIONS(options_shape), OLD_REPORTING,
+};
 
-    if (!json_get(object, name, &v) || v.type == JSON_NULL)
-        return 0;
-    return json_to_bool(v, ret) ? 0 : wrong(e, name, "true or false");
-}
+static const struct shape_field session_fields[] = {
+    LANGUAGE, CODE, ENGINE, ISOLATION,
+    TIMEOUT("seconds for loading the code, and for each call that names none"),
+    {"idleTimeout", SHAPE_NUMBER, 0, AT(idle), .max = IDLE_MAX_S,
+     .help = "seconds without a call after which it is deleted; 0: never"},
+    MODE(SHAPE_OLD), THRESHOLD(SHAPE_OLD), OPTIONS(options_shape), OLD_REPORTING,
+};
+
+static const struct shape_field turn_fields[] = {
+    FUNCTION(SHAPE_REQUIRED), ARGS, KWARGS, SCHEMA, TIMEOUT("seconds of wall time"),
+    MODE(SHAPE_OLD), THRESHOLD(SHAPE_OLD), OPTIONS(turn_options_shape), OLD_REPORTING,
+    FIXED("language"), FIXED("code"), FIXED("engine"), FIXED("isolation"),
+};
+#undef AT
+/* clang-format on */
+const struct shape call_shape = {call_fields, ARRAY_LEN(call_fields), SHAPE_NULLS, "FunctionCall"};
+const struct shape session_shape = {session_fields, ARRAY_LEN(session_fields), SHAPE_NULLS,
+                                    "SessionCreate"};
+const struct shape turn_shape = {turn_fields, ARRAY_LEN(turn_fields), SHAPE_NULLS, "SessionCall"};
 
 /* ---- paths ---- */
 
@@ -131,27 +199,37 @@ int call_path(const char *base, const char *p, size_t n, struct buf *out)
     return buf_putc(out, '\0');
 }
 
-static int get_workdir(struct call_request *r, struct json_value v, struct err *e)
+static int get_workdir(struct call_request *r, struct bytes given, struct err *e)
 {
-    struct bytes given = {0};
-    size_t at;
+    struct buf *arena = &r->shaping.arena;
+    size_t at = arena->n;
 
     r->workdir = "/workspace";
-    if (get_string(r, v, "options.workdir", &given, e) < 0)
-        return -1;
     if (!given.p)
         return 0;
-    at = r->arena.n;
-    if (call_path("/workspace", given.p, given.n, &r->arena) < 0)
-        return wrong(e, "options.workdir", "a path without '..'");
-    r->workdir = r->arena.p + at;
+    if (call_path("/workspace", given.p, given.n, arena) < 0)
+        return err_set(e, ERR_CALLER, "options.workdir: should be a path without '..'");
+    r->workdir = arena->p + at;
     return 0;
 }
 
 /* ---- files ---- */
 
+/* Decodes into the arena, which has room for the whole body and for what base64 stands for. */
+static int decode(struct call_request *r, struct json_value v, struct bytes *ret)
+{
+    struct buf *arena = &r->shaping.arena;
+    size_t at = arena->n;
+
+    if (json_decode_string(v, 0, arena) < 0)
+        return -1;
+    *ret = (struct bytes){.p = arena->p + at, .n = arena->n - at};
+    return buf_putc(arena, '\0');
+}
+
 static int file_content(struct call_request *r, struct json_value v, struct bytes *ret)
 {
+    struct buf *arena = &r->shaping.arena;
     struct json_value coded;
     struct bytes text;
     size_t at;
@@ -161,10 +239,10 @@ static int file_content(struct call_request *r, struct json_value v, struct byte
     if (v.type != JSON_OBJECT || !json_get(v, "base64", &coded) || coded.type != JSON_STRING ||
         decode(r, coded, &text) < 0)
         return -1;
-    at = r->arena.n;
-    if (base64_decode(text.p, text.n, &r->arena) < 0)
+    at = arena->n;
+    if (base64_decode(text.p, text.n, arena) < 0)
         return -1;
-    *ret = (struct bytes){.p = r->arena.p + at, .n = r->arena.n - at};
+    *ret = (struct bytes){.p = arena->p + at, .n = arena->n - at};
     return 0;
 }
 
@@ -176,11 +254,11 @@ static int get_file(struct call_request *r, struct json_value key, struct json_v
     size_t at;
 
     if (decode(r, key, &name) < 0)
-        return wrong(e, "options.files", "an object of paths");
-    at = r->arena.n;
-    if (call_path(r->workdir, name.p, name.n, &r->arena) < 0)
+        return err_set(e, ERR_CALLER, "options.files: should be an object of paths");
+    at = r->paths.n;
+    if (call_path(r->workdir, name.p, name.n, &r->paths) < 0)
         return err_set(e, ERR_CALLER, "options.files: '%.200s' is not a path without '..'", name.p);
-    f->path = r->arena.p + at;
+    f->path = r->paths.p + at;
     if (strcmp(f->path, r->workdir) == 0 || strcmp(f->path, "/workspace") == 0)
         return err_set(e, ERR_CALLER, "options.files: '%.200s' is a directory", name.p);
     if (file_content(r, v, &f->content) < 0)
@@ -197,14 +275,13 @@ static int get_files(struct call_request *r, struct json_value files, struct err
 
     if (!files.p)
         return 0;
-    if (files.type != JSON_OBJECT)
-        return wrong(e, "options.files", "an object");
     while (json_object_next(files, &at, &key, &v))
         n++;
     if (n > CALL_FILES_MAX)
         return err_set(e, ERR_CALLER, "options.files: more than %d files", CALL_FILES_MAX);
     r->files = calloc(n + 1, sizeof *r->files);
-    if (!r->files)
+    r->paths = BUF_INIT(n * (strlen(r->workdir) + 2) + files.n + 1);
+    if (!r->files || buf_reserve(&r->paths, r->paths.max - 1) < 0)
         return err_set(e, ERR_HOST, "out of memory");
     for (at = 0; json_object_next(files, &at, &key, &v);)
         if (get_file(r, key, v, e) < 0)
@@ -212,231 +289,125 @@ static int get_files(struct call_request *r, struct json_value files, struct err
     return 0;
 }
 
-/* ---- environment ---- */
-
-static int get_vars(struct call_request *r, struct json_value env, struct err *e)
-{
-    struct json_value key, v;
-    size_t at = 0, n = 0;
-
-    if (!env.p)
-        return 0;
-    if (env.type != JSON_OBJECT)
-        return wrong(e, "options.env", "an object of strings");
-    while (json_object_next(env, &at, &key, &v))
-        n++;
-    if (n > CALL_VARS_MAX)
-        return err_set(e, ERR_CALLER, "options.env: more than %d variables", CALL_VARS_MAX);
-    r->vars = calloc(n + 1, sizeof *r->vars);
-    if (!r->vars)
-        return err_set(e, ERR_HOST, "out of memory");
-    for (at = 0; json_object_next(env, &at, &key, &v); r->vars_n++)
-        if (v.type != JSON_STRING || decode(r, key, &r->vars[r->vars_n].name) < 0 ||
-            decode(r, v, &r->vars[r->vars_n].value) < 0)
-            return wrong(e, "options.env", "an object of strings");
-    return 0;
-}
-
 /* ---- the rest ---- */
 
-static int get_mode(struct json_value v, struct call_request *r, struct err *e)
+static uint64_t milliseconds(double s)
 {
-    if (!v.p)
-        return 0;
-    for (int m = 0; m < CALL_MODES; m++)
-        if (v.type == JSON_STRING && json_key_is(v, call_mode_name((enum call_mode)m))) {
-            r->mode = (enum call_mode)m;
-            return 0;
-        }
-    return wrong(e, "argsMode", "inline, stdin, file or auto");
+    return s > 0 && s * MS_PER_S < 1 ? 1 : (uint64_t)(s * MS_PER_S);
 }
 
-static int get_threshold(struct json_value v, struct call_request *r, struct err *e)
+/* What is said at the new place wins. */
+static void take_timeout(struct call_request *r, const struct request_body *b)
 {
-    int64_t n;
+    double s = b->timeout >= 0 ? b->timeout : b->options.timeout;
 
-    if (!v.p)
-        return 0;
-    if (!json_to_int(v, &n) || n < 0 || n > THRESHOLD_MAX)
-        return wrong(e, "autoModeThreshold", "a number of bytes");
-    r->auto_threshold = (uint64_t)n;
-    return 0;
+    if (s >= 0)
+        r->wall_ms = milliseconds(s);
 }
 
-static int get_timeout(struct json_value v, struct call_request *r, struct err *e)
+static void take_reporting(struct call_request *r, const struct reporting_body *b)
 {
-    double s;
-
-    if (!v.p)
-        return 0;
-    if (!json_to_double(v, &s) || !(s >= 0) || s > TIMEOUT_MAX_S)
-        return wrong(e, "timeout", "a number of seconds, at most 86400");
-    r->wall_ms = s > 0 && s * MS_PER_S < 1 ? 1 : (uint64_t)(s * MS_PER_S);
-    return 0;
+    if (b->changes.p)
+        (void)json_to_bool(b->changes, &r->include_changes);
+    if (b->contents.p)
+        (void)json_to_bool(b->contents, &r->include_contents);
+    if (b->denied.p)
+        (void)json_to_bool(b->denied, &r->include_denied);
 }
 
-static int get_reporting(struct json_value from, struct call_request *r, struct err *e)
+static void take_mode(struct call_request *r, const struct request_body *b)
 {
-    if (!from.p)
-        return 0;
-    return get_bool(from, "includeChanges", &r->include_changes, e) < 0 ||
-                   get_bool(from, "includeContents", &r->include_contents, e) < 0 ||
-                   get_bool(from, "includeDenied", &r->include_denied, e) < 0
-               ? -1
-               : 0;
+    int mode = b->mode >= 0 ? b->mode : b->options.mode;
+    int64_t threshold = b->threshold >= 0 ? b->threshold : b->options.threshold;
+
+    if (mode >= 0)
+        r->mode = (enum call_mode)mode;
+    if (threshold >= 0)
+        r->auto_threshold = (uint64_t)threshold;
 }
 
-static int get_options(struct call_request *r, const struct body_fields *b, struct err *e)
+/* Decodes the body and takes what every kind of it has. */
+static int decode_body(struct call_request *r, const struct shape *shape, const char *text,
+                       size_t n, struct request_body *b, struct err *e)
 {
-    struct json_value options, old, reporting;
-    struct option_fields o = {0};
-    struct bytes std = {0};
-
-    if (get_object(b->options, "options", &options, e) < 0 ||
-        get_object(b->resultOptions, "resultOptions", &old, e) < 0)
-        return -1;
-    collect(options, option_names, ARRAY_LEN(option_names), &o);
-    if (get_object(o.reporting, "options.reporting", &reporting, e) < 0 ||
-        get_object(o.permissions, "options.permissions", &r->permissions, e) < 0 ||
-        get_object(o.mount, "options.mount", &r->mount, e) < 0 ||
-        get_string(r, o.std, "options.std", &std, e) < 0)
-        return -1;
-    r->std = std.p ? std.p : "";
-    if (get_mode(o.argsMode, r, e) < 0 || get_mode(b->argsMode, r, e) < 0 ||
-        get_threshold(o.autoModeThreshold, r, e) < 0 ||
-        get_threshold(b->autoModeThreshold, r, e) < 0 || get_timeout(o.timeout, r, e) < 0 ||
-        get_timeout(b->timeout, r, e) < 0)
-        return -1;
-    if (get_reporting(old, r, e) < 0 || get_reporting(reporting, r, e) < 0)
-        return -1;
-    return get_workdir(r, o.workdir, e) < 0 || get_files(r, o.files, e) < 0 ||
-                   get_vars(r, o.env, e) < 0
-               ? -1
-               : 0;
-}
-
-static int get_engine(struct call_request *r, struct json_value v, struct err *e)
-{
-    if (!v.p)
-        return 0;
-    if (v.type != JSON_STRING || (!json_key_is(v, "native") && !json_key_is(v, "wasm")))
-        return wrong(e, "engine", "native or wasm");
-    r->wasm = json_key_is(v, "wasm");
-    return 0;
-}
-
-static int get_call(struct call_request *r, const struct body_fields *b, struct err *e)
-{
-    if (b->args.p && b->args.type != JSON_ARRAY && b->args.type != JSON_OBJECT)
-        return wrong(e, "args", "an array or an object");
+    *b = (struct request_body){
+        .mode = -1,
+        .threshold = -1,
+        .timeout = -1,
+        .idle = -1,
+        .options = {.mode = -1, .threshold = -1, .timeout = -1},
+    };
+    shaping_init(&r->shaping, NULL);
+    r->shaping.room = n + 2 * CALL_PATH_MAX;
+    if (shape_parse(shape, text, n, b, &r->shaping) < 0)
+        return shape_err(&r->shaping, e);
+    r->language = b->language;
+    r->code = b->code;
+    r->function = b->function;
+    r->input = b->input;
+    r->isolation = b->isolation;
     r->args = b->args;
-    if (get_object(b->kwargs, "kwargs", &r->kwargs, e) < 0 ||
-        get_object(b->schema, "schema", &r->schema, e) < 0 ||
-        get_string(r, b->functionName, "functionName", &r->function, e) < 0 ||
-        get_string(r, b->stdin, "stdin", &r->input, e) < 0)
-        return -1;
-    if (!r->function.p)
-        return 0;
-    if (r->function.n == 0 || r->function.n > CALL_NAME_MAX ||
-        memchr(r->function.p, '\0', r->function.n))
-        return wrong(e, "functionName", "a name of at most 256 bytes");
+    r->kwargs = b->kwargs;
+    r->schema = b->schema;
+    r->wasm = b->engine == 1;
+    r->idle_s = b->idle;
+    take_timeout(r, b);
+    take_mode(r, b);
+    take_reporting(r, &b->old_reporting);
+    take_reporting(r, &b->options.reporting);
     return 0;
 }
 
-/* Decoded text is never longer than its JSON; beside it there are paths made of names, and NULs. */
-static int begin(struct call_request *r, struct json_value body, struct body_fields *ret,
-                 struct err *e)
+static int parse_whole(struct call_request *r, const struct shape *shape, const char *text,
+                       size_t n, struct err *e)
 {
-    if (body.type != JSON_OBJECT)
-        return wrong(e, "body", "an object");
-    collect(body, body_names, ARRAY_LEN(body_names), ret);
-    r->arena = BUF_INIT(2 * body.n + CALL_NAME_MAX +
-                        (ret->options.p ? (CALL_FILES_MAX + 4) * (size_t)CALL_PATH_MAX : 0));
-    if (buf_reserve(&r->arena, r->arena.max) < 0)
-        return err_set(e, ERR_HOST, "out of memory");
-    return 0;
-}
-
-int call_request_parse(struct call_request *r, const char *text, size_t n, struct err *e)
-{
-    struct body_fields b = {0};
-    struct json_value body;
+    struct request_body b;
 
     *r = (struct call_request){.auto_threshold = CALL_AUTO_DEFAULT,
                                .include_changes = true,
                                .include_contents = true,
                                .include_denied = true};
-    if (json_parse(text, n, 0, &body, e) < 0 || begin(r, body, &b, e) < 0)
+    if (decode_body(r, shape, text, n, &b, e) < 0)
         return -1;
-    if (get_string(r, b.language, "language", &r->language, e) < 0 ||
-        get_string(r, b.code, "code", &r->code, e) < 0)
+    r->mount = b.options.mount;
+    r->permissions = b.options.permissions;
+    r->std = b.options.std.p ? b.options.std.p : "";
+    r->vars = b.options.env.v;
+    r->vars_n = b.options.env.n;
+    if (get_workdir(r, b.options.workdir, e) < 0)
         return -1;
-    if (!r->language.p)
-        return wrong(e, "language", "given: the name of a language");
-    if (!r->code.p)
-        return wrong(e, "code", "given: source text");
-    if (get_call(r, &b, e) < 0 || get_engine(r, b.engine, e) < 0 ||
-        get_string(r, b.isolation, "isolation", &r->isolation, e) < 0)
-        return -1;
-    return get_options(r, &b, e);
+    return get_files(r, b.options.files, e);
 }
 
-/* Options of one call of a session. */
-static int get_turn_options(struct call_request *r, const struct body_fields *b, struct err *e)
+int call_request_parse(struct call_request *r, const char *text, size_t n, struct err *e)
 {
-    struct json_value options, old, reporting;
-    struct option_fields o = {0};
+    return parse_whole(r, &call_shape, text, n, e);
+}
 
-    if (get_object(b->options, "options", &options, e) < 0 ||
-        get_object(b->resultOptions, "resultOptions", &old, e) < 0)
-        return -1;
-    collect(options, option_names, ARRAY_LEN(option_names), &o);
-    const struct {
-        const char *name;
-        struct json_value v;
-    } fixed[] = {
-        {"mount",       o.mount      },
-        {"permissions", o.permissions},
-        {"workdir",     o.workdir    },
-        {"env",         o.env        },
-        {"std",         o.std        },
-    };
-    for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
-        if (fixed[i].v.p)
-            return err_set(e, ERR_CALLER,
-                           "options.%s: is the session's; give it when the session is created",
-                           fixed[i].name);
-    if (get_object(o.reporting, "options.reporting", &reporting, e) < 0 ||
-        get_timeout(o.timeout, r, e) < 0 || get_reporting(old, r, e) < 0 ||
-        get_reporting(reporting, r, e) < 0)
-        return -1;
-    return get_files(r, o.files, e);
+int call_request_parse_session(struct call_request *r, const char *text, size_t n, struct err *e)
+{
+    return parse_whole(r, &session_shape, text, n, e);
 }
 
 int call_request_parse_turn(struct call_request *r, const char *text, size_t n, const char *workdir,
                             const struct call_reporting *usual, struct err *e)
 {
-    struct body_fields b = {0};
-    struct json_value body;
+    struct request_body b;
 
     *r = (struct call_request){.workdir = workdir,
                                .include_changes = usual->changes,
                                .include_contents = usual->contents,
                                .include_denied = usual->denied};
-    if (json_parse(text, n, 0, &body, e) < 0 || begin(r, body, &b, e) < 0 || get_call(r, &b, e) < 0)
+    if (decode_body(r, &turn_shape, text, n, &b, e) < 0)
         return -1;
-    if (!r->function.p)
-        return wrong(e, "functionName", "given: the name of a function");
-    if (get_turn_options(r, &b, e) < 0)
-        return -1;
-    return get_timeout(b.timeout, r, e);
+    return get_files(r, b.options.files, e);
 }
 
 void call_request_done(struct call_request *r)
 {
-    buf_done(&r->arena);
+    shaping_done(&r->shaping);
+    buf_done(&r->paths);
     free(r->files);
-    free(r->vars);
     r->files = NULL;
     r->vars = NULL;
     r->files_n = r->vars_n = 0;

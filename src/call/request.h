@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "core/exec_spec.h"
 #include "core/plan.h"
+#include "core/shape.h"
 
 enum {
     CALL_FILES_MAX = 4096,      /* virtual files of one request */
@@ -34,15 +35,16 @@ const char *call_mode_name(enum call_mode m);
 
 /* A value that may be absent: p == NULL. */
 struct call_file {
-    const char *path;     /* absolute and normal, in the arena */
-    struct bytes content; /* in the arena */
+    const char *path;     /* absolute and normal, in the request's memory */
+    struct bytes content; /* in the request's memory */
     bool unread;          /* it is there, but its content is not known here */
     const char *host; /* one that is lent (and unread): below its mount's host directory; or NULL */
     uint64_t size;    /* of it, when it was looked at */
 };
 
 struct call_request {
-    struct buf arena;       /* owned: decoded strings, NUL-terminated */
+    struct shaping shaping; /* owned: decoded strings, NUL-terminated */
+    struct buf paths;       /* owned: of the files */
     struct bytes language;  /* decoded */
     struct bytes code;      /* decoded */
     struct bytes function;  /* decoded; p == NULL: to be found */
@@ -54,11 +56,12 @@ struct call_request {
     enum call_mode mode;
     uint64_t auto_threshold;
     uint64_t wall_ms; /* 0: the default */
+    double idle_s;    /* of a session: idleTimeout; below 0: not given */
     const char *workdir;
     const char *std;         /* of C and C++: "" or "c17", ... */
     struct call_file *files; /* owned array */
     size_t files_n;
-    struct exec_var *vars; /* owned array */
+    const struct exec_var *vars; /* of the shaping */
     size_t vars_n;
     bool include_changes, include_contents, include_denied;
     bool wasm;              /* engine: "wasm" */
@@ -66,19 +69,25 @@ struct call_request {
     struct bytes isolation; /* decoded: name of a jail; p == NULL: the default */
 };
 
+/* The bodies of /v1/functions/call, POST /v1/sessions and /v1/sessions/{id}/call. */
+extern const struct shape call_shape, session_shape, turn_shape;
+
 /*
  * Shapes a body. 0, or -1 with words that name the field. The text must outlive the request.
  * request_done() is fine after a failure.
  */
 must_check int call_request_parse(struct call_request *r, const char *text, size_t n,
                                   struct err *e);
+/* The same for the body that creates a session. */
+must_check int call_request_parse_session(struct call_request *r, const char *text, size_t n,
+                                          struct err *e);
 /* What is reported where a request says nothing. */
 struct call_reporting {
     bool changes, contents, denied;
 };
-/* The same for a call of a session, which has its language and its code already: those are not
- * looked at, and the name of a function must be there. Options that belong to the session are
- * refused. `workdir`: the session's; it must outlive the request. */
+/* The same for a call of a session, which has its language and its code already: what belongs to
+ * the session is refused, and the name of a function must be there. `workdir`: the session's; it
+ * must outlive the request. */
 must_check int call_request_parse_turn(struct call_request *r, const char *text, size_t n,
                                        const char *workdir, const struct call_reporting *usual,
                                        struct err *e);

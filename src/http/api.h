@@ -3,9 +3,10 @@
 #pragma once
 
 #include "app/app.h"
+#include "core/shape.h"
 #include "http/call.h"
+#include "http/dialect.h"
 #include "http/route.h"
-#include "http/shape.h"
 
 enum { API_JSON_MAX = 1 << 20 }; /* bodies made by the meta endpoints */
 #define API_JSON "application/json"
@@ -24,21 +25,18 @@ api_fn api_execute, api_execution_get, api_execution_delete, api_artifact;
 
 /* The body of POST /execute, shaped. */
 struct execute_body {
-    struct bytes execution_id, session_id, language, code, input, event, template, isolation, mode;
+    struct bytes execution_id, session_id, language, code, input, template, isolation, mode;
+    struct json_value event;
     struct shape_strings vars;
     int64_t timeout_s; /* 0: not given */
 };
 extern const struct shape execute_shape; /* its checks want the struct app as `user` */
 
-extern const struct shape inspect_shape, sync_shape;
+extern const struct shape inspect_shape, sync_shape, reset_shape, create_shape;
 extern const struct shape dependencies_shape;
 
-/* Which body a route takes, for the documentation; NULL: none. */
-const struct shape *api_shape_of(const struct route *r);
-
-/* 400 with every issue that was found; the first one in words, after its field's name unless it is
- * of `plain_type` (NULL: none is). */
-void api_reply_issues(struct http_call *c, const struct shaping *s, const char *plain_type);
+/* Who answers what: one row per dialect; ends with NULL. */
+extern const struct dialect *const api_dialects[];
 
 /* Retry-After, as the queue of executions has it. */
 void api_retry_after(struct http_call *c);

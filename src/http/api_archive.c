@@ -17,8 +17,8 @@
 #include "base/tar.h"
 #include "http/api.h"
 #include "http/koyeb.h"
+#include "http/problem.h"
 #include "http/raw.h"
-#include "http/reply.h"
 
 enum {
     REPLY_MAX = 1024,

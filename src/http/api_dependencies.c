@@ -36,7 +36,9 @@ static const struct shape_field fields[] = {
      "requirements (PEP 508); never options, paths or addresses that are not http(s)"},
 };
 /* clang-format on */
-const struct shape dependencies_shape = {fields, ARRAY_LEN(fields)};
+/* Open: the control planes that call it may be newer than this table. */
+const struct shape dependencies_shape = {fields, ARRAY_LEN(fields), .flags = SHAPE_OPEN,
+                                         .name = "DependencySyncRequest"};
 
 /* ---- answers ---- */
 
@@ -138,10 +140,12 @@ static void reply_issues(struct http_call *c, const struct shaping *s)
 {
     struct buf body = BUF_INIT(2 * ANSWER_MAX), issues = BUF_INIT(ANSWER_MAX);
     struct jw w = JW(&body);
+    char words[SHAPE_WORDS_MAX];
 
     shape_issues_json(s, &issues);
     jw_object(&w);
-    put_problem(&w, &invalid, (struct bytes){s->issues[0].msg, strlen(s->issues[0].msg)});
+    shape_words(s, words);
+    put_problem(&w, &invalid, (struct bytes){words, strlen(words)});
     jw_kv_string(&w, "solution", NULL);
     jw_kv_string(&w, "request_id", http_request(c)->id);
     jw_key(&w, "detail");

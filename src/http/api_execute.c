@@ -13,6 +13,7 @@
 #include "base/jw.h"
 #include "base/sha256.h"
 #include "http/api.h"
+#include "http/problem.h"
 #include "http/reply.h"
 
 /* Speaks for itself: the words are those of the original executor. */
@@ -165,8 +166,8 @@ static const struct shape_field fields[] = {
     {"mode", SHAPE_STRING, SHAPE_NULLABLE, AT(mode), 0, 0, check_mode,
      "handler: the program must define handler(event), which is called; script: it is not called. Absent: "
      "it is called if it is defined, and Python with 'event' or 'session_id' must define it"},
-    {"event", SHAPE_OBJECT, 0, AT(event), 0, 0, NULL,
-     "handed to the handler as it is"},
+    {"event", SHAPE_RAW, 0, AT(event), 0, 0, NULL,
+     "handed to the handler as it is", .accepts = BIT(JSON_OBJECT)},
     {"stdin", SHAPE_STRING, SHAPE_NULLABLE, AT(input), 0, 0, NULL,
      "standard input; without 'event', a JSON object in it is also the event"},
     {"env_vars", SHAPE_STRINGS, 0, AT(vars), 0, 0, NULL,
@@ -178,9 +179,17 @@ static const struct shape_field fields[] = {
      "as WebAssembly inside it"},
 };
 /* clang-format on */
-const struct shape execute_shape = {fields, ARRAY_LEN(fields)};
+const struct shape execute_shape = {fields, ARRAY_LEN(fields), .name = "ExecuteRequest"};
 
 /* ---- answers ---- */
+
+static void reply_issues(struct http_call *c, const struct shaping *s)
+{
+    if (s->issues && strcmp(s->issues->type, TOO_LARGE) == 0)
+        problem_issues_as(c, s, s->issues->msg);
+    else
+        problem_issues(c, s);
+}
 
 static void reply_conflict(struct http_call *c, const char *id)
 {
@@ -360,7 +369,7 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
         .language = b->language.p,
         .mode = mode_named(&b->mode),
         .code = b->code,
-        .event = b->event,
+        .event = {b->event.p, b->event.n},
         .input = b->input,
         .vars = b->vars.v,
         .vars_n = b->vars.n,
@@ -427,7 +436,7 @@ static void parsing_done(struct work *w)
     if (p->c) {
         http_on_gone(p->c, NULL, NULL);
         if (p->shaping.issues_n > 0)
-            api_reply_issues(p->c, &p->shaping, TOO_LARGE);
+            reply_issues(p->c, &p->shaping);
         else if (!p->digested)
             reply_status(p->c, 503);
         else
@@ -470,7 +479,7 @@ static void parse_here(struct http_call *c, uint64_t asked_us)
 
     shaping_init(&s, http_app(c));
     if (shape_parse(&execute_shape, r->body, r->body_n, &body, &s) < 0)
-        api_reply_issues(c, &s, TOO_LARGE);
+        reply_issues(c, &s);
     else if (digest_take(&asked, &body, r->body, r->body_n) < 0)
         reply_status(c, 503);
     else
@@ -499,7 +508,8 @@ void api_execute(struct http_call *c)
         shaping_init(&s, NULL);
         shape_complain(&s, NULL, NULL, "model_attributes_type",
                        "Input should be JSON: send Content-Type: application/json");
-        api_reply_issues(c, &s, TOO_LARGE);
+        reply_issues(c, &s);
+        shaping_done(&s);
     } else if (http_request(c)->body_n > PARSE_INLINE) {
         parse_beside(c, now);
     } else {

@@ -30,7 +30,7 @@ struct file_call {
     struct filework *filework;
     struct koyeb_body body;
     struct buf text; /* of the request, while it is parsed on a worker */
-    bool parsed;
+    bool parsed, lenient;
     bool working; /* on a worker thread */
     int fd;       /* owned: what is read */
     uint64_t size;
@@ -67,11 +67,12 @@ static struct file_call *file_call_new(struct http_call *c)
     struct file_call *f = calloc(1, sizeof *f);
 
     if (!f) {
-        http_reply_text(c, 503, "Out of memory");
+        koyeb_no_memory(c);
         return NULL;
     }
     f->call = c;
     f->fd = -1;
+    f->lenient = http_dialect(c)->lenient;
     return f;
 }
 
@@ -193,7 +194,7 @@ static void write_content(struct file_call *f)
 {
     if (!begin(f, FILE_WRITE, 0, on_changed))
         return;
-    if (f->body.has_content)
+    if (f->body.content.p)
         (void)filework_feed_take(f->filework, &f->body.content);
     filework_feed_end(f->filework);
 }
@@ -202,7 +203,7 @@ static void parse_run(struct work *w)
 {
     struct file_call *f = (struct file_call *)w;
 
-    f->parsed = koyeb_parse(KOYEB_FILE, f->text.p, f->text.n, &f->body);
+    f->parsed = koyeb_parse(&koyeb_file, f->text.p, f->text.n, f->lenient, &f->body);
 }
 
 static void parse_done(struct work *w)
@@ -220,7 +221,7 @@ static void parse_done(struct work *w)
         write_content(f);
         return;
     }
-    http_reply_text(f->call, 400, "Invalid request");
+    http_dialect(f->call)->issues(f->call, &f->body.shaping);
     file_call_free(f);
 }
 
@@ -239,7 +240,7 @@ void api_write_file(struct http_call *c)
     if (!f)
         return;
     if (r->body_n <= WORK_INLINE) {
-        if (koyeb_body(c, KOYEB_FILE, &f->body))
+        if (koyeb_body(c, &koyeb_file, &f->body))
             write_content(f);
         else
             file_call_free(f);
@@ -247,7 +248,7 @@ void api_write_file(struct http_call *c)
     }
     f->text = BUF_INIT(r->body_n);
     if (buf_put(&f->text, r->body, r->body_n) < 0) {
-        http_reply_text(c, 503, "Out of memory");
+        koyeb_no_memory(c);
         file_call_free(f);
         return;
     }
@@ -345,7 +346,7 @@ void api_read_file(struct http_call *c)
 
     if (!f)
         return;
-    if (koyeb_body(c, KOYEB_PATH, &f->body))
+    if (koyeb_body(c, &koyeb_path, &f->body))
         (void)begin(f, FILE_READ, http_app(c)->config.body_max_file, on_opened);
     else
         file_call_free(f);
@@ -359,7 +360,7 @@ static void change(struct http_call *c, enum file_verb verb)
 
     if (!f)
         return;
-    if (koyeb_body(c, KOYEB_PATH, &f->body))
+    if (koyeb_body(c, &koyeb_path, &f->body))
         (void)begin(f, verb, 0, on_changed);
     else
         file_call_free(f);
@@ -433,7 +434,7 @@ void api_list_dir(struct http_call *c)
 
     if (!f)
         return;
-    if (koyeb_body(c, KOYEB_PATH, &f->body))
+    if (koyeb_body(c, &koyeb_path, &f->body))
         (void)begin(f, FILE_LIST, LIST_MAX, on_listed);
     else
         file_call_free(f);

@@ -15,6 +15,7 @@
 #include "app/kept_calls.h"
 #include "base/clock.h"
 #include "http/api.h"
+#include "http/problem.h"
 #include "http/reply.h"
 #include "http/sse.h"
 
@@ -176,15 +177,25 @@ void api_function_call(struct http_call *c)
 
 struct sync_body {
     struct bytes call_id;
+    struct json_value as_in_mount; /* looked at by mount_parse_sync() */
 };
 
 /* clang-format off */
+#define AT(member) offsetof(struct sync_body, member)
 static const struct shape_field fields[] = {
-    {"callId", SHAPE_STRING, SHAPE_REQUIRED, offsetof(struct sync_body, call_id), 0, 0, NULL,
-     "meta.callId of a call with a mount whose changes were not written back"},
+    {"callId", SHAPE_STRING, SHAPE_REQUIRED, AT(call_id),
+     .help = "meta.callId of a call with a mount whose changes were not written back"},
+    {"onError", SHAPE_RAW, 0, AT(as_in_mount), .schema = "{\"enum\":[\"continue\",\"abort\",\"rollback\"]}",
+     .help = "when one file cannot be written back; as in options.mount.sync"},
+    {"allowAbort", SHAPE_RAW, 0, AT(as_in_mount), .schema = "{\"type\":\"boolean\"}",
+     .help = "a rule may end the sync; as in options.mount.sync"},
+    {"rules", SHAPE_RAW, 0, AT(as_in_mount), .accepts = BIT(JSON_ARRAY),
+     .schema = "{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/SyncRule\"}}",
+     .help = "in place of those of the call"},
 };
+#undef AT
 /* clang-format on */
-const struct shape sync_shape = {fields, ARRAY_LEN(fields)};
+const struct shape sync_shape = {fields, ARRAY_LEN(fields), SHAPE_NULLS, "FunctionSync"};
 
 static void on_sync_done(void *user, struct buf *json)
 {
@@ -237,13 +248,9 @@ static void sync_begin(struct http_call *c, const struct sync_body *b)
 
 void api_function_sync(struct http_call *c)
 {
-    const struct http_request *r = http_request(c);
     cleanup_with(shaping_done) struct shaping s;
     struct sync_body body = {0};
 
-    shaping_init(&s, http_app(c));
-    if (shape_parse(&sync_shape, r->body, r->body_n, &body, &s) < 0)
-        api_reply_issues(c, &s, NULL);
-    else
+    if (dialect_decode(c, &sync_shape, &body, &s))
         sync_begin(c, &body);
 }

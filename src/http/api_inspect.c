@@ -8,7 +8,7 @@
 
 #include "app/inspect.h"
 #include "http/api.h"
-#include "http/reply.h"
+#include "http/problem.h"
 
 /* ---- the body ---- */
 
@@ -44,7 +44,7 @@ static const struct shape_field fields[] = {
      "source text, at most 8 MiB; parsed, never run"},
 };
 /* clang-format on */
-const struct shape inspect_shape = {fields, ARRAY_LEN(fields)};
+const struct shape inspect_shape = {fields, ARRAY_LEN(fields), .name = "InspectRequest"};
 
 /* ---- answers ---- */
 
@@ -116,13 +116,9 @@ static void submit(struct http_call *c, const struct inspect_body *b)
 
 void api_inspect(struct http_call *c)
 {
-    const struct http_request *r = http_request(c);
     cleanup_with(shaping_done) struct shaping s;
     struct inspect_body body = {0};
 
-    shaping_init(&s, http_app(c));
-    if (shape_parse(&inspect_shape, r->body, r->body_n, &body, &s) < 0)
-        api_reply_issues(c, &s, NULL);
-    else
+    if (dialect_decode(c, &inspect_shape, &body, &s))
         submit(c, &body);
 }

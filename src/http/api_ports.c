@@ -43,11 +43,11 @@ static void bind_port(struct http_call *c, const struct koyeb_body *b)
     struct err e;
 
     if (b->port.n == 0) {
-        http_reply_text(c, 400, "Port is required");
+        koyeb_wrong(c, "Port is required");
         return;
     }
     if (b->port.n > PERSISTENT_PORT_MAX || strlen(b->port.p) != b->port.n) {
-        http_reply_text(c, 400, "Invalid request");
+        koyeb_wrong(c, "Invalid request");
         return;
     }
     p = koyeb_sandbox(c);
@@ -56,7 +56,7 @@ static void bind_port(struct http_call *c, const struct koyeb_body *b)
     if (p->port[0])
         reply_taken(c, p);
     else if (expose_bind(p, b->port.p, &e) < 0)
-        http_reply_text(c, 500, e.text);
+        koyeb_failed(c, e.text);
     else
         reply_bound(c, p);
 }
@@ -65,7 +65,7 @@ void api_bind_port(struct http_call *c)
 {
     struct koyeb_body body;
 
-    if (koyeb_body(c, KOYEB_PORT, &body))
+    if (koyeb_body(c, &koyeb_port, &body))
         bind_port(c, &body);
     koyeb_body_done(&body);
 }

@@ -87,16 +87,16 @@ void api_start_process(struct http_call *c)
     struct err e;
 
     if (!s) {
-        http_reply_text(c, 503, "Out of memory");
+        koyeb_no_memory(c);
         return;
     }
     s->call = c;
-    if (!koyeb_body(c, KOYEB_COMMAND, &s->body)) {
+    if (!koyeb_body(c, &koyeb_command, &s->body)) {
         starting_free(s);
         return;
     }
     if (s->body.cmd.n == 0) {
-        http_reply_text(c, 400, "Command is required");
+        koyeb_wrong(c, "Command is required");
         starting_free(s);
         return;
     }
@@ -201,12 +201,12 @@ void api_kill_process(struct http_call *c)
     struct koyeb_body body;
     struct persistent *home;
 
-    if (!koyeb_body(c, KOYEB_ID, &body)) {
+    if (!koyeb_body(c, &koyeb_id, &body)) {
         koyeb_body_done(&body);
         return;
     }
     if (body.id.n == 0) {
-        http_reply_text(c, 400, "Process ID is required");
+        koyeb_wrong(c, "Process ID is required");
     } else {
         home = koyeb_sandbox(c);
         if (home)
@@ -348,7 +348,7 @@ void api_process_logs(struct http_call *c)
     char id[ID_MAX];
 
     if (!http_query(c, "id", id, sizeof id) || !id[0]) {
-        http_reply_text(c, 400, "Process ID is required");
+        koyeb_wrong(c, "Process ID is required");
         return;
     }
     home = koyeb_sandbox(c);
@@ -361,7 +361,7 @@ void api_process_logs(struct http_call *c)
     }
     f = calloc(1, sizeof *f);
     if (!f) {
-        http_reply_text(c, 503, "Out of memory");
+        koyeb_no_memory(c);
         return;
     }
     sse_begin(&f->sse, c);

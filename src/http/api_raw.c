@@ -16,6 +16,7 @@
 #include "base/mime.h"
 #include "http/api.h"
 #include "http/koyeb.h"
+#include "http/problem.h"
 #include "http/raw.h"
 #include "http/reply.h"
 

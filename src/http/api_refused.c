@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "http/api.h"
-#include "http/reply.h"
+#include "http/problem.h"
 
 void api_retry_after(struct http_call *c)
 {

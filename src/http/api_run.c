@@ -156,14 +156,14 @@ void api_run(struct http_call *c)
     struct err e;
 
     if (!r) {
-        http_reply_text(c, 503, "Out of memory");
+        koyeb_no_memory(c);
         return;
     }
     r->call = c;
     own.user = r;
     for (size_t i = 0; i < COMMAND_STREAMS; i++)
         r->out[i] = BUF_INIT(http_app(c)->config.run_output_max);
-    if (!koyeb_body(c, KOYEB_COMMAND, &r->body) || !(p = koyeb_sandbox(c))) {
+    if (!koyeb_body(c, &koyeb_command, &r->body) || !(p = koyeb_sandbox(c))) {
         running_free(r);
         return;
     }
@@ -302,14 +302,14 @@ void api_run_streaming(struct http_call *c)
     struct err e;
 
     if (!s) {
-        http_reply_text(c, 503, "Out of memory");
+        koyeb_no_memory(c);
         return;
     }
     s->call = c;
     own.user = s;
     for (size_t i = 0; i < COMMAND_STREAMS; i++)
         s->lines[i] = LINES_INIT(STREAM_LINE_MAX);
-    if (!koyeb_body(c, KOYEB_COMMAND, &s->body) || !(p = koyeb_sandbox(c))) {
+    if (!koyeb_body(c, &koyeb_command, &s->body) || !(p = koyeb_sandbox(c))) {
         streaming_free(s);
         return;
     }

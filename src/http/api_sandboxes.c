@@ -18,6 +18,7 @@ enum {
     ENV_MAX = 4096,
     MS_PER_S = 1000,
     MB = 20, /* bits */
+    IDLE_MAX_S = 365 * 86400,
 };
 
 /* ---- what is told ---- */
@@ -276,183 +277,173 @@ void api_sandbox_delete(struct http_call *c)
 
 /* ---- making ---- */
 
-struct create_body {
-    struct persistent_spec spec;
-    struct buf text; /* what strings point into */
-    struct exec_var *env;
-    bool host_network; /* may be asked for */
+struct limits_body {
+    int64_t memory_mb, disk_mb, files, pids; /* 0: not given */
 };
 
-static int bad(struct err *e, const char *field, const char *what)
+struct create_body {
+    struct bytes name, isolation;
+    struct shape_strings env;
+    struct limits_body limits;
+    struct json_value network;
+    double timeout_s; /* below 0: not given */
+};
+
+static const struct {
+    size_t at;
+    enum config_index option; /* the least it takes is the least we take */
+} limit_rows[] = {
+    {offsetof(struct limits_body, memory_mb), OPTION_sandbox_memory_mb},
+    {offsetof(struct limits_body, disk_mb),   OPTION_sandbox_disk_mb  },
+    {offsetof(struct limits_body, files),     OPTION_sandbox_files    },
+    {offsetof(struct limits_body, pids),      OPTION_sandbox_pids     },
+};
+
+/* The most that may be asked for, in the units of the body. */
+static int64_t limit_most(const struct app *a, size_t row)
 {
-    return err_set(e, ERR_CALLER, "%s: %s", field, what);
-}
+    const struct limits l = sandboxes_limits(a);
+    const uint64_t most[] = {l.memory_max >> MB, l.workspace_max >> MB, l.workspace_files,
+                             l.pids_max};
 
-static int take_string(struct create_body *b, struct json_value v, struct bytes *ret)
-{
-    size_t at = b->text.n;
-
-    if (v.type != JSON_STRING || json_decode_string(v, 0, &b->text) < 0)
-        return -1;
-    *ret = (struct bytes){b->text.p + at, b->text.n - at};
-    return buf_putc(&b->text, '\0');
-}
-
-static int take_name(struct create_body *b, struct json_value v, struct err *e)
-{
-    struct bytes name;
-
-    if (take_string(b, v, &name) < 0 || strlen(name.p) != name.n)
-        return bad(e, "name", "must be a string");
-    b->spec.name = name.p;
-    return 0;
-}
-
-static int take_isolation(struct create_body *b, struct json_value v, struct err *e)
-{
-    struct bytes name;
-
-    if (take_string(b, v, &name) < 0)
-        return bad(e, "isolation", "must be the name of a jail");
-    b->spec.isolation = name.p;
-    return 0;
-}
-
-static int take_env(struct create_body *b, struct json_value v, struct err *e)
-{
-    struct json_value key, value;
-    size_t at = 0;
-
-    if (v.type != JSON_OBJECT)
-        return bad(e, "env", "must be an object of strings");
-    b->env = calloc(ENV_MAX, sizeof *b->env);
-    if (!b->env)
-        return err_set(e, ERR_HOST, "no memory");
-    while (json_object_next(v, &at, &key, &value)) {
-        struct exec_var *x = &b->env[b->spec.env_n];
-
-        if (b->spec.env_n == ENV_MAX || take_string(b, key, &x->name) < 0 ||
-            take_string(b, value, &x->value) < 0)
-            return bad(e, "env", "must be an object of strings");
-        if (x->name.n == 0 || memchr(x->name.p, '=', x->name.n))
-            return bad(e, "env", "a name is empty or contains '='");
-        b->spec.env_n++;
-    }
-    b->spec.env = b->env;
-    return 0;
+    return (int64_t)most[row];
 }
 
 /* A request may ask for less than the configuration gives, not for more. */
-static int take_limits(struct create_body *b, struct json_value v, struct err *e)
+static void check_limit(struct shaping *s, const struct shape_field *f, const void *value)
 {
-    struct limits *l = &b->spec.limits;
-    uint64_t pids = l->pids_max;
-    const struct {
-        const char *name;
-        uint64_t *at;
-        unsigned bits;
-        enum config_index option; /* the least it takes is the least we take */
-    } rows[] = {
-        {"memory_mb", &l->memory_max,      MB, OPTION_sandbox_memory_mb},
-        {"disk_mb",   &l->workspace_max,   MB, OPTION_sandbox_disk_mb  },
-        {"files",     &l->workspace_files, 0,  OPTION_sandbox_files    },
-        {"pids",      &pids,               0,  OPTION_sandbox_pids     },
-    };
-    struct json_value value;
+    int64_t n = *(const int64_t *)value, least, most;
+    size_t i = 0;
 
-    if (v.type != JSON_OBJECT)
-        return bad(e, "limits", "must be an object");
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        int64_t n, most = (int64_t)(*rows[i].at >> rows[i].bits);
-        int64_t least = (int64_t)config_options[rows[i].option].min;
-
-        if (!json_get(v, rows[i].name, &value) || value.type == JSON_NULL)
-            continue;
-        if (value.type != JSON_NUMBER || !json_to_int(value, &n) || n < least || n > most)
-            return err_set(e, ERR_CALLER, "limits.%s: must be from %lld to %lld", rows[i].name,
-                           (long long)least, (long long)most);
-        *rows[i].at = (uint64_t)n << rows[i].bits;
-    }
-    l->pids_max = (uint32_t)pids;
-    return 0;
+    while (limit_rows[i].at != f->at)
+        i++;
+    least = (int64_t)config_options[limit_rows[i].option].min;
+    most = limit_most(s->user, i);
+    if (n < least || n > most)
+        shape_complain(s, f->name, NULL, "value_error", "must be from %lld to %lld",
+                       (long long)least, (long long)most);
 }
 
-static int take_network(struct create_body *b, struct json_value v, struct err *e)
+static void check_text(struct shaping *s, const struct shape_field *f, const void *value)
 {
-    struct json_value mode = v;
-    struct bytes name;
+    const struct bytes *b = value;
 
-    if (v.type == JSON_OBJECT && !json_get(v, "mode", &mode))
+    if (strlen(b->p) != b->n)
+        shape_complain(s, f->name, NULL, "value_error", "String should not contain NUL");
+}
+
+/* clang-format off */
+#define NETWORK_SCHEMA \
+    "{\"anyOf\":[{\"type\":\"object\",\"properties\":{\"mode\":{\"enum\":[\"none\",\"host\"]}}}," \
+    "{\"enum\":[\"none\",\"host\"]}]}"
+#define AT(member) offsetof(struct limits_body, member)
+static const struct shape_field limit_fields[] = {
+    {"memory_mb", SHAPE_INT, 0, AT(memory_mb), INT64_MIN, 0, check_limit, "MiB of memory"},
+    {"disk_mb", SHAPE_INT, 0, AT(disk_mb), INT64_MIN, 0, check_limit, "MiB of disk"},
+    {"files", SHAPE_INT, 0, AT(files), INT64_MIN, 0, check_limit, "files and directories"},
+    {"pids", SHAPE_INT, 0, AT(pids), INT64_MIN, 0, check_limit, "processes and threads"},
+};
+#undef AT
+static const struct shape limits_shape = {limit_fields, ARRAY_LEN(limit_fields), SHAPE_NULLS, "SandboxLimits"};
+
+struct network_body {
+    struct bytes mode;
+};
+static const struct shape_field network_fields[] = {
+    {"mode", SHAPE_STRING, 0, offsetof(struct network_body, mode), .help = "none or host"},
+};
+static const struct shape network_shape = {network_fields, ARRAY_LEN(network_fields), SHAPE_NULLS, NULL};
+
+#define AT(member) offsetof(struct create_body, member)
+static const struct shape_field create_fields[] = {
+    {"name", SHAPE_STRING, 0, AT(name), 0, 0, check_text, "a name of your own, to find it again"},
+    {"isolation", SHAPE_STRING, 0, AT(isolation), 0, 0, check_text,
+     "name of a jail that ISOLATION allows, default the first of them"},
+    {"env", SHAPE_STRINGS, 0, AT(env), 0, ENV_MAX, NULL, "environment variables of every command"},
+    {"limits", SHAPE_NESTED, 0, AT(limits), .inner = &limits_shape, .help = "less than the configuration gives"},
+    {"network", SHAPE_RAW, 0, AT(network), .accepts = BIT(JSON_OBJECT) | BIT(JSON_STRING),
+     .schema = NETWORK_SCHEMA, .help = "none, or host where ALLOW_HOST_NETWORK is true"},
+    {"timeout", SHAPE_NUMBER, 0, AT(timeout_s), 0, IDLE_MAX_S, NULL,
+     "seconds without a request after which it is deleted; 0: never"},
+};
+#undef AT
+/* clang-format on */
+const struct shape create_shape = {create_fields, ARRAY_LEN(create_fields), SHAPE_NULLS,
+                                   "SandboxCreate"};
+
+static int take_network(struct create_body *b, struct shaping *s, const struct app *a, bool *ret,
+                        struct err *e)
+{
+    struct network_body n = {
+        .mode = {"none", 4}
+    };
+    struct json_value mode;
+
+    *ret = false;
+    if (!b->network.p)
         return 0;
-    if (take_string(b, mode, &name) < 0)
-        return bad(e, "network", "must be an object with a 'mode'");
-    b->spec.host_network = strcmp(name.p, "host") == 0;
-    if (b->spec.host_network && !b->host_network)
+    if (b->network.type == JSON_OBJECT) {
+        if (shape_value(&network_shape, b->network, "network", &n, s) < 0)
+            return shape_err(s, e);
+        *ret = strcmp(n.mode.p, "host") == 0;
+    } else {
+        mode = b->network;
+        *ret = json_key_is(mode, "host");
+        if (!*ret && !json_key_is(mode, "none"))
+            n.mode = (struct bytes){"", 0};
+    }
+    if (*ret && !a->config.host_network)
         return err_set(e, ERR_DENIED, "network.mode: 'host' needs ALLOW_HOST_NETWORK=true");
-    if (!b->spec.host_network && strcmp(name.p, "none") != 0)
+    if (!*ret && strcmp(n.mode.p, "none") != 0)
         return err_set(e, ERR_CALLER, "network.mode: must be 'none' or 'host'");
     return 0;
 }
 
-static int take_timeout(struct create_body *b, struct json_value v, struct err *e)
+static struct persistent_spec spec_of(const struct app *a, const struct create_body *b,
+                                      bool host_network)
 {
-    double s;
+    struct persistent_spec spec = {
+        .name = b->name.p ? b->name.p : "",
+        .isolation = b->isolation.p,
+        .env = b->env.v,
+        .env_n = b->env.n,
+        .limits = sandboxes_limits(a),
+        .idle_ms = b->timeout_s < 0 ? a->config.sandbox_idle_s * MS_PER_S
+                                    : (uint64_t)(b->timeout_s * MS_PER_S),
+        .host_network = host_network,
+    };
+    struct limits *l = &spec.limits;
 
-    if (v.type != JSON_NUMBER || !json_to_double(v, &s) || !(s >= 0) || s > 365.0 * 86400)
-        return bad(e, "timeout", "must be a number of seconds; 0: never");
-    b->spec.idle_ms = (uint64_t)(s * MS_PER_S);
-    return 0;
-}
-
-static const struct {
-    const char *name;
-    int (*take)(struct create_body *b, struct json_value v, struct err *e);
-} create_fields[] = {
-    {"name",      take_name     },
-    {"isolation", take_isolation},
-    {"env",       take_env      },
-    {"limits",    take_limits   },
-    {"network",   take_network  },
-    {"timeout",   take_timeout  },
-};
-
-static int parse_create(struct http_call *c, struct create_body *b, struct err *e)
-{
-    const struct http_request *r = http_request(c);
-    struct json_value v, value;
-
-    if (r->body_n == 0)
-        return 0;
-    b->text = BUF_INIT(r->body_n * 3 + 16);
-    if (buf_reserve(&b->text, b->text.max) < 0)
-        return err_set(e, ERR_HOST, "no memory");
-    if (json_parse(r->body, r->body_n, 0, &v, e) < 0)
-        return -1;
-    if (v.type != JSON_OBJECT)
-        return err_set(e, ERR_CALLER, "the body must be an object");
-    for (size_t i = 0; i < ARRAY_LEN(create_fields); i++)
-        if (json_get(v, create_fields[i].name, &value) && value.type != JSON_NULL &&
-            create_fields[i].take(b, value, e) < 0)
-            return -1;
-    return 0;
+    if (b->limits.memory_mb)
+        l->memory_max = (uint64_t)b->limits.memory_mb << MB;
+    if (b->limits.disk_mb)
+        l->workspace_max = (uint64_t)b->limits.disk_mb << MB;
+    if (b->limits.files)
+        l->workspace_files = (uint64_t)b->limits.files;
+    if (b->limits.pids)
+        l->pids_max = (uint32_t)b->limits.pids;
+    return spec;
 }
 
 void api_sandbox_create(struct http_call *c)
 {
     struct app *a = http_app(c);
-    struct create_body b = {
-        .spec = {.name = "",
-                 .limits = sandboxes_limits(a),
-                 .idle_ms = a->config.sandbox_idle_s * MS_PER_S},
-        .host_network = a->config.host_network,
-    };
+    cleanup_with(shaping_done) struct shaping s = {0};
+    struct create_body b = {.timeout_s = -1};
+    struct persistent_spec spec;
     struct persistent *p;
+    bool host_network;
     struct err e;
 
-    if (parse_create(c, &b, &e) < 0 || sandboxes_create(a->sandboxes, &b.spec, &p, &e) < 0)
+    if (http_request(c)->body_n > 0 && !dialect_decode(c, &create_shape, &b, &s))
+        return;
+    if (take_network(&b, &s, a, &host_network, &e) < 0) {
+        http_reply_error(c, &e);
+        return;
+    }
+    spec = spec_of(a, &b, host_network);
+    if (sandboxes_create(a->sandboxes, &spec, &p, &e) < 0)
         http_reply_error(c, &e);
     else
         reply_one(c, 201, p);
-    buf_done(&b.text);
-    free(b.env);
 }

@@ -226,37 +226,19 @@ void api_session_call(struct http_call *c)
 
 /* ---- the rest ---- */
 
-/* {"level": "soft" | "hard"}; "module" and "context" are the same two. */
-static int level_parse(const struct http_request *r, bool *ret_hard, struct err *e)
-{
-    static const struct {
-        const char *name;
-        bool hard;
-    } levels[] = {
-        {"soft",    false},
-        {"module",  false},
-        {"hard",    true },
-        {"context", true },
-    };
-    struct json_value v, level;
+static const char *const levels[] = {"soft", "module", "hard", "context", NULL};
+enum { LEVEL_HARD = 2 }; /* the first of the two that mean a new process */
 
-    *ret_hard = false;
-    if (r->body_n == 0)
-        return 0;
-    if (json_parse(r->body, r->body_n, 0, &v, e) < 0)
-        return -1;
-    if (v.type != JSON_OBJECT)
-        return err_set(e, ERR_CALLER, "the body must be an object");
-    if (!json_get(v, "level", &level) || level.type == JSON_NULL)
-        return 0;
-    for (size_t i = 0; i < ARRAY_LEN(levels); i++) {
-        if (level.type == JSON_STRING && json_key_is(level, levels[i].name)) {
-            *ret_hard = levels[i].hard;
-            return 0;
-        }
-    }
-    return err_set(e, ERR_CALLER, "level: should be soft or hard");
-}
+struct reset_body {
+    int level;
+};
+
+static const struct shape_field reset_fields[] = {
+    {"level", SHAPE_CHOICE, 0, offsetof(struct reset_body, level), .words = levels,
+     .help = "soft, module: the code once more; hard, context: another process"},
+};
+const struct shape reset_shape = {reset_fields, ARRAY_LEN(reset_fields), SHAPE_NULLS,
+                                  "SessionReset"};
 
 void api_session_reset(struct http_call *c)
 {
@@ -264,13 +246,14 @@ void api_session_reset(struct http_call *c)
     struct turn_order order = {
         .request_id = r->id, .asked_us = clock_us(), .done = on_done, .user = c};
     struct fsession *s = find(c);
+    cleanup_with(shaping_done) struct shaping shaping = {0};
+    struct reset_body body = {0};
     struct turn *t = NULL;
     struct err e;
-    bool hard;
 
-    if (!s)
+    if (!s || (r->body_n > 0 && !dialect_decode(c, &reset_shape, &body, &shaping)))
         return;
-    if (level_parse(r, &hard, &e) < 0 || fsession_reset(s, &order, hard, &t, &e) < 0)
+    if (fsession_reset(s, &order, body.level >= LEVEL_HARD, &t, &e) < 0)
         reply_refused(c, &e);
     else
         http_on_gone(c, on_gone, t);

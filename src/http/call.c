@@ -44,6 +44,7 @@ static void call_init(struct http_call *call, struct conn *c)
 {
     call->srv = c->srv;
     call->conn = c;
+    call->dialect = c->srv->conf.dialects[0];
     call->minor = 1;
     call->started_us = clock_us();
     call->extra = BUF_INIT(CALL_EXTRA_MAX);
@@ -181,6 +182,11 @@ const char *http_header(const struct http_call *c, const char *name)
         if (strcasecmp(c->text + c->field[i].name, name) == 0)
             return c->text + c->field[i].value;
     return NULL;
+}
+
+const struct dialect *http_dialect(const struct http_call *c)
+{
+    return c->dialect;
 }
 
 struct app *http_app(const struct http_call *c)

@@ -35,6 +35,8 @@ struct http_request {
 const struct http_request *http_request(const struct http_call *c);
 const char *http_header(const struct http_call *c, const char *name); /* NULL when absent */
 struct app *http_app(const struct http_call *c);
+struct dialect;
+const struct dialect *http_dialect(const struct http_call *c);
 
 /* The value of a query parameter, percent-decoded into out; false when absent or too long. */
 bool http_query(const struct http_call *c, const char *name, char *out, size_t out_max);
@@ -45,8 +47,7 @@ void http_set_header(struct http_call *c, const char *name, const char *value);
 /* The answer. `body` is taken (emptied) and may be NULL. */
 void http_reply(struct http_call *c, int status, const char *type, struct buf *body);
 void http_reply_text(struct http_call *c, int status, const char *text); /* ends in one newline */
-/* The error object of the /v1 and /execute families: error_code, description, ... (reply.h); plain
- * text on the Koyeb family. */
+/* In the words of the call's dialect. */
 void http_reply_error(struct http_call *c, const struct err *e);
 /* A file: the descriptor is taken; sent with sendfile. */
 void http_reply_file(struct http_call *c, int status, const char *type, int fd, uint64_t offset,

@@ -40,6 +40,7 @@
 
 #include "base/buf.h"
 #include "http/call.h"
+#include "http/dialect.h"
 #include "http/h1.h"
 #include "http/route.h"
 #include "http/server.h"
@@ -135,6 +136,7 @@ struct http_call {
     struct http_server *srv;   /* borrowed */
     struct conn *conn;         /* borrowed; NULL: the client left and nobody wanted to know */
     const struct route *route; /* borrowed; NULL: no path matched */
+    const struct dialect *dialect;
     LIST_ENTRY(http_call) orphan_link;
     struct http_request req;
     struct buf body, extra;
@@ -228,7 +230,8 @@ struct call_target {
     size_t path_n;
     const char *query; /* NUL-terminated */
 };
-/* `hit` is NULL when no path matched. The target points into the head. NULL: out of memory. */
+/* `hit` is NULL when no path matched; the dialect is to be set. The target points into the head.
+ * NULL: out of memory. */
 struct http_call *call_new(struct conn *c, const struct h1_head *h, const struct call_target *t,
                            const struct route_hit *hit);
 struct http_call *call_new_bare(struct conn *c); /* for answers to what is no request */

@@ -84,12 +84,16 @@ static uint64_t body_limit(const struct http_server *s, const struct route *r)
 static int check_auth(struct http_call *call)
 {
     struct http_server *s = call->srv;
+    const struct dialect *d = call->dialect;
+    char room[DIALECT_CREDENTIALS_MAX];
     struct err e = {.kind = ERR_NONE};
     enum auth_verdict v;
 
     if (!(call->route->flags & ROUTE_AUTH) || !s->conf.auth)
         return 0;
-    v = auth_check(s->conf.auth, http_header(call, "authorization"), &e);
+    v = auth_check(s->conf.auth,
+                   d->credentials ? d->credentials(call, room) : http_header(call, "authorization"),
+                   &e);
     if (v == AUTH_OK)
         places_trust(call->conn);
     if (v == AUTH_BROKEN && s->conf.log)
@@ -115,7 +119,7 @@ static bool refuse_web_page(struct http_call *call, const struct h1_head *h)
         .origin = http_header(call, "origin"),
         .fetch_site = http_header(call, "sec-fetch-site"),
         .content_type = http_header(call, "content-type"),
-        .json = h1_has_body(h) && flags & ROUTE_BODY && !(flags & ROUTE_KOYEB),
+        .json = h1_has_body(h) && flags & ROUTE_BODY && !call->dialect->lenient,
     };
     why = origin_refuse(&f, s->conf.allowed_hosts ? s->conf.allowed_hosts : "");
     if (why)
@@ -136,8 +140,8 @@ static int judge(struct http_call *call, enum route_found found, const struct h1
     if (bad)
         return bad;
     if (found == ROUTE_NO_METHOD) {
-        if (!(call->route->flags & ROUTE_KOYEB)) {
-            route_allow(&call->srv->conf.routes, t->path, t->path_n, allow);
+        if (call->dialect->traits & DIALECT_ALLOW) {
+            route_allow(&call->dialect->routes, t->path, t->path_n, allow);
             http_set_header(call, "Allow", allow);
         }
         return 405;
@@ -181,10 +185,40 @@ static void welcome(struct conn *c, bool body_follows)
         dispatch(c->call);
 }
 
+/* The first dialect that has a row for it, or that the path belongs to; else the first of all. */
+static enum route_found find_route(const struct http_server *s, const char *method,
+                                   const struct call_target *t, struct route_hit *hit,
+                                   const struct dialect **ret)
+{
+    enum route_found found = ROUTE_NO_PATH;
+    struct route_hit one;
+
+    *ret = NULL;
+    for (const struct dialect *const *d = s->conf.dialects; *d; d++) {
+        const char *prefix = (*d)->prefix;
+        enum route_found f = route_find(&(*d)->routes, method, t->path, t->path_n, &one);
+
+        if (f == ROUTE_FOUND || (f == ROUTE_NO_METHOD && found == ROUTE_NO_PATH)) {
+            *hit = one;
+            *ret = *d;
+            found = f;
+        } else if (!*ret && prefix && t->path_n >= strlen(prefix) &&
+                   memcmp(t->path, prefix, strlen(prefix)) == 0) {
+            *ret = *d;
+        }
+        if (found == ROUTE_FOUND)
+            return found;
+    }
+    if (!*ret)
+        *ret = s->conf.dialects[0];
+    return found;
+}
+
 static void accept_head(struct conn *c, const struct h1_head *h, bool body_follows)
 {
     struct call_target t;
     struct route_hit hit;
+    const struct dialect *dialect;
     enum route_found found;
     char plain[H1_TARGET_MAX + 1];
     int bad = split_target(h->target, &t);
@@ -193,7 +227,7 @@ static void accept_head(struct conn *c, const struct h1_head *h, bool body_follo
         conn_refuse(c, 400);
         return;
     }
-    found = route_find(&c->srv->conf.routes, h->method, t.path, t.path_n, &hit);
+    found = find_route(c->srv, h->method, &t, &hit, &dialect);
     places_busy(c);
     begin_body(c, h);
     c->call = call_new(c, h, &t, found == ROUTE_NO_PATH ? NULL : &hit);
@@ -201,6 +235,7 @@ static void accept_head(struct conn *c, const struct h1_head *h, bool body_follo
         conn_close(c);
         return;
     }
+    c->call->dialect = dialect;
     if (refuse_web_page(c->call, h))
         return;
     bad = judge(c->call, found, h, &t);

@@ -2,183 +2,75 @@
 #include "http/koyeb.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "app/app.h"
-#include "base/json.h"
+#include "http/dialect.h"
 #include "http/reply.h"
 
 enum {
-    LENIENT = JSON_LENIENT_TAIL | JSON_LENIENT_UTF8 | JSON_LENIENT_DUPES,
-    KEY_MAX = 64,   /* no field has a longer name */
-    GROWTH = 3,     /* one bad byte becomes three */
     ENV_MAX = 4096, /* variables of one request */
+    TIMEOUT_MAX_S = 365 * 86400,
     MS_PER_S = 1000,
-};
-#define TIMEOUT_MAX_S (365.0 * 86400)
-
-enum kind { STRING, CONTENT, ENVIRONMENT, SECONDS };
-
-struct field {
-    const char *name;
-    enum kind kind;
-    unsigned shapes;
-    size_t at;
-};
-
-#define AT(member) offsetof(struct koyeb_body, member)
-
-static const struct field fields[] = {
-    {"cmd",     STRING,      BIT(KOYEB_COMMAND),                AT(cmd)      },
-    {"cwd",     STRING,      BIT(KOYEB_COMMAND),                AT(cwd)      },
-    {"env",     ENVIRONMENT, BIT(KOYEB_COMMAND),                AT(env)      },
-    {"timeout", SECONDS,     BIT(KOYEB_COMMAND),                AT(timeout_s)},
-    {"stdin",   STRING,      BIT(KOYEB_COMMAND),                AT(input)    },
-    {"path",    STRING,      BIT(KOYEB_PATH) | BIT(KOYEB_FILE), AT(path)     },
-    {"content", CONTENT,     BIT(KOYEB_FILE),                   AT(content)  },
-    {"port",    STRING,      BIT(KOYEB_PORT),                   AT(port)     },
-    {"id",      STRING,      BIT(KOYEB_ID),                     AT(id)       },
 };
 
 /* ---- in ---- */
 
-/* Names are matched in any case. */
-static const struct field *find_field(enum koyeb_shape shape, struct json_value key)
+/* clang-format off */
+#define AT(member) offsetof(struct koyeb_body, member)
+#define PATH {"path", SHAPE_STRING, SHAPE_REQUIRED, AT(path), .help = "in the sandbox; relative to its workspace"}
+
+static const struct shape_field command_fields[] = {
+    {"cmd", SHAPE_STRING, SHAPE_REQUIRED, AT(cmd), .help = "for sh -c"},
+    {"cwd", SHAPE_STRING, 0, AT(cwd), .help = "working directory"},
+    {"env", SHAPE_STRINGS, 0, AT(env), .max = ENV_MAX, .help = "environment variables"},
+    {"timeout", SHAPE_NUMBER, 0, AT(timeout_s), .max = TIMEOUT_MAX_S,
+     .help = "seconds after which it is killed; 0: never"},
+    {"stdin", SHAPE_STRING, 0, AT(input), .help = "standard input"},
+};
+static const struct shape_field path_fields[] = {PATH};
+static const struct shape_field file_fields[] = {
+    PATH,
+    {"content", SHAPE_TEXT, 0, AT(content), .help = "the whole of it, as text"},
+};
+static const struct shape_field port_fields[] = {
+    {"port", SHAPE_STRING, SHAPE_REQUIRED, AT(port), .help = "inside; a number as text"},
+};
+static const struct shape_field id_fields[] = {
+    {"id", SHAPE_STRING, SHAPE_REQUIRED, AT(id), .help = "of a process"},
+};
+/* clang-format on */
+
+const struct shape koyeb_command = {command_fields, ARRAY_LEN(command_fields), SHAPE_NULLS,
+                                    "Command"};
+const struct shape koyeb_path = {path_fields, ARRAY_LEN(path_fields), SHAPE_NULLS, "PathRequest"};
+const struct shape koyeb_file = {file_fields, ARRAY_LEN(file_fields), SHAPE_NULLS, "FileWrite"};
+const struct shape koyeb_port = {port_fields, ARRAY_LEN(port_fields), SHAPE_NULLS, "PortRequest"};
+const struct shape koyeb_id = {id_fields, ARRAY_LEN(id_fields), SHAPE_NULLS, "ProcessRequest"};
+
+bool koyeb_parse(const struct shape *shape, const char *text, size_t n, bool lenient,
+                 struct koyeb_body *ret)
 {
-    struct buf name = BUF_INIT(KEY_MAX);
-    const struct field *found = NULL;
-
-    if (json_decode_string(key, LENIENT, &name) == 0 && name.p)
-        for (size_t i = 0; i < ARRAY_LEN(fields) && !found; i++)
-            if (fields[i].shapes & BIT(shape) && strcasecmp(fields[i].name, name.p) == 0)
-                found = &fields[i];
-    buf_done(&name);
-    return found;
-}
-
-/* The text has room for everything, so what points into it stays. */
-static bool take_string(struct koyeb_body *b, struct json_value v, struct bytes *ret)
-{
-    size_t at = b->text.n;
-
-    if (v.type != JSON_STRING || json_decode_string(v, LENIENT, &b->text) < 0)
-        return false;
-    *ret = (struct bytes){b->text.p + at, b->text.n - at};
-    return buf_putc(&b->text, '\0') == 0;
-}
-
-static void put_var(struct koyeb_body *b, const struct exec_var *v)
-{
-    for (size_t i = 0; i < b->env_n; i++)
-        if (b->env[i].name.n == v->name.n && memcmp(b->env[i].name.p, v->name.p, v->name.n) == 0) {
-            b->env[i].value = v->value;
-            return;
-        }
-    b->env[b->env_n++] = *v;
-}
-
-static bool take_environment(struct koyeb_body *b, struct json_value v)
-{
-    struct json_value key, value;
-    size_t at = 0;
-
-    if (v.type != JSON_OBJECT)
-        return false;
-    if (!b->env)
-        b->env = calloc(ENV_MAX, sizeof *b->env);
-    while (b->env && json_object_next(v, &at, &key, &value)) {
-        struct exec_var var = {
-            .value = {"", 0}
-        };
-
-        if (b->env_n == ENV_MAX || !take_string(b, key, &var.name))
-            return false;
-        if (value.type != JSON_NULL && !take_string(b, value, &var.value))
-            return false;
-        put_var(b, &var);
-    }
-    return b->env != NULL;
-}
-
-static bool take_content(struct koyeb_body *b, struct json_value v)
-{
-    buf_done(&b->content);
-    b->content = BUF_INIT(v.n * GROWTH + 1);
-    b->has_content = true;
-    return v.type == JSON_STRING && json_decode_string(v, LENIENT, &b->content) == 0;
-}
-
-static bool take_seconds(struct koyeb_body *b, struct json_value v)
-{
-    double s;
-
-    if (v.type != JSON_NUMBER || !json_to_double(v, &s) || !isfinite(s) || s < 0)
-        return false;
-    b->timeout_s = s < TIMEOUT_MAX_S ? s : TIMEOUT_MAX_S;
-    return true;
-}
-
-static bool take_field(struct koyeb_body *b, const struct field *f, struct json_value v)
-{
-    if (v.type == JSON_NULL)
-        return true; /* as if it had not been said */
-    switch (f->kind) {
-    case STRING:
-        return take_string(b, v, (struct bytes *)((char *)b + f->at));
-    case CONTENT:
-        return take_content(b, v);
-    case ENVIRONMENT:
-        return take_environment(b, v);
-    case SECONDS:
-        return take_seconds(b, v);
-    }
-    return false;
-}
-
-bool koyeb_parse(enum koyeb_shape shape, const char *text, size_t n, struct koyeb_body *ret)
-{
-    struct json_value v, key, value;
-    size_t at = 0, room = 0;
-    struct err e;
-
     *ret = (struct koyeb_body){.content = BUF_INIT(0)};
-    if (json_parse(text, n, LENIENT, &v, &e) < 0 || (v.type != JSON_OBJECT && v.type != JSON_NULL))
-        return false;
-    if (v.type == JSON_NULL)
-        return true;
-    while (json_object_next(v, &at, &key, &value))
-        room += shape == KOYEB_FILE && json_key_is(key, "content") ? 0 : value.n;
-    ret->text = BUF_INIT(room * GROWTH + 1);
-    if (buf_reserve(&ret->text, ret->text.max) < 0)
-        return false;
-    for (at = 0; json_object_next(v, &at, &key, &value);) {
-        const struct field *f = find_field(shape, key);
+    ret->shaping.lenient = lenient;
+    return shape_parse(shape, text, n, ret, &ret->shaping) == 0;
+}
 
-        if (f && !take_field(ret, f, value))
-            return false;
-    }
-    return true;
+bool koyeb_body(struct http_call *c, const struct shape *shape, struct koyeb_body *ret)
+{
+    const struct http_request *r = http_request(c);
+
+    if (koyeb_parse(shape, r->body, r->body_n, http_dialect(c)->lenient, ret))
+        return true;
+    http_dialect(c)->issues(c, &ret->shaping);
+    return false;
 }
 
 void koyeb_body_done(struct koyeb_body *b)
 {
-    buf_done(&b->text);
+    shaping_done(&b->shaping);
     buf_done(&b->content);
-    free(b->env);
-    b->env = NULL;
-}
-
-bool koyeb_body(struct http_call *c, enum koyeb_shape shape, struct koyeb_body *ret)
-{
-    const struct http_request *r = http_request(c);
-
-    if (koyeb_parse(shape, r->body, r->body_n, ret))
-        return true;
-    http_reply_text(c, 400, "Invalid request");
-    return false;
 }
 
 struct persistent *koyeb_sandbox(struct http_call *c)
@@ -191,6 +83,52 @@ struct persistent *koyeb_sandbox(struct http_call *c)
         return p;
     http_reply_error(c, &e);
     return NULL;
+}
+
+/* ---- errors ---- */
+
+void koyeb_refuse(struct http_call *c, int status, const char *words)
+{
+    http_reply_text(c, status,
+                    words           ? words
+                    : status == 404 ? "404 page not found"
+                    : status == 405 ? "Method not allowed"
+                    : status == 413 ? "Request body too large"
+                                    : reply_reason(status));
+}
+
+void koyeb_error(struct http_call *c, const struct err *e)
+{
+    http_reply_text(c, reply_status_of(e), e->text);
+}
+
+void koyeb_issues(struct http_call *c, const struct shaping *s)
+{
+    (void)s;
+    http_reply_text(c, 400, "Invalid request");
+}
+
+static void say(struct http_call *c, enum err_kind kind, const char *words)
+{
+    struct err e;
+
+    (void)err_set(&e, kind, "%s", words);
+    http_reply_error(c, &e);
+}
+
+void koyeb_wrong(struct http_call *c, const char *words)
+{
+    say(c, ERR_CALLER, words);
+}
+
+void koyeb_no_memory(struct http_call *c)
+{
+    say(c, ERR_BUSY, "Out of memory");
+}
+
+void koyeb_failed(struct http_call *c, const char *words)
+{
+    say(c, ERR_HOST, words);
 }
 
 /* ---- out ---- */
@@ -232,8 +170,8 @@ struct shell_order koyeb_order(const struct koyeb_body *b)
     return (struct shell_order){
         .cmd = {b->cmd.p ? b->cmd.p : "", b->cmd.n},
         .cwd = b->cwd,
-        .env = b->env,
-        .env_n = b->env_n,
+        .env = b->env.v,
+        .env_n = b->env.n,
         .input = b->input,
         .timeout_ms = (uint64_t)(b->timeout_s * MS_PER_S),
     };
@@ -242,18 +180,24 @@ struct shell_order koyeb_order(const struct koyeb_body *b)
 void koyeb_reply_fault(struct http_call *c, enum command_fault why, const struct koyeb_body *b)
 {
     struct buf text = BUF_INIT(b->cwd.n + 64);
+    struct err e;
 
-    if (why == COMMAND_NO_DIRECTORY) {
-        (void)buf_puts(&text, "Invalid working directory: ");
-        (void)buf_put(&text, b->cwd.p, b->cwd.n);
-        (void)buf_putc(&text, '\n');
-        http_reply(c, 400, "text/plain; charset=utf-8", &text);
-        return;
-    }
     if (why == COMMAND_BUSY) {
-        http_set_header(c, "Retry-After", "1");
-        http_reply_text(c, 503, "The sandbox has no place for another command");
+        (void)err_set(&e, ERR_BUSY, "The sandbox has no place for another command");
+        http_reply_error(c, &e);
         return;
     }
-    http_reply_text(c, 500, "Failed to start command");
+    if (why != COMMAND_NO_DIRECTORY) {
+        koyeb_failed(c, "Failed to start command");
+        return;
+    }
+    if (!http_dialect(c)->lenient) {
+        (void)err_set(&e, ERR_CALLER, "cwd: Invalid working directory: %.300s", b->cwd.p);
+        http_reply_error(c, &e);
+        return;
+    }
+    (void)buf_puts(&text, "Invalid working directory: ");
+    (void)buf_put(&text, b->cwd.p, b->cwd.n);
+    (void)buf_putc(&text, '\n');
+    http_reply(c, 400, "text/plain; charset=utf-8", &text);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the handlers of the sandbox family share. Their wire is older than this
- * program and kept to the byte: lenient JSON in, plain texts for errors, one
- * compact object and a newline out.
+ * What the handlers of the sandbox family share. At the root and below
+ * /koyeb-sandbox its wire is older than this program and kept to the byte: lenient
+ * JSON in, plain texts for errors, one compact object and a newline out. Below
+ * /v1/sandboxes/{id} the same verbs decode strictly and explain their errors.
  */
 #pragma once
 
@@ -15,28 +16,38 @@
 #include "base/buf.h"
 #include "base/jw.h"
 #include "core/exec_spec.h"
+#include "core/shape.h"
 #include "http/call.h"
 
 /* Everything a body of this family may say. Strings are decoded, with a NUL behind them; p == NULL:
- * not said. Owned by the body. */
+ * not said. */
 struct koyeb_body {
     struct bytes cmd, cwd, path, port, id, input;
-    struct buf content;
-    bool has_content;
-    struct exec_var *env; /* owned */
-    size_t env_n;
-    double timeout_s; /* 0: not said */
-    struct buf text;  /* what the strings point into */
+    struct buf content; /* owned; p == NULL: not said */
+    struct shape_strings env;
+    double timeout_s;       /* 0: not said */
+    struct shaping shaping; /* owned: what the rest points into */
 };
 
-/* Which of the fields an endpoint knows: others are ignored, whatever they are. */
-enum koyeb_shape { KOYEB_COMMAND, KOYEB_PATH, KOYEB_FILE, KOYEB_PORT, KOYEB_ID };
+/* What the endpoints know of it. */
+extern const struct shape koyeb_command, koyeb_path, koyeb_file, koyeb_port, koyeb_id;
 
-/* False: the answer is 400 "Invalid request". The body is to be done with in both cases. */
-bool koyeb_parse(enum koyeb_shape shape, const char *text, size_t n, struct koyeb_body *ret);
+/* The body of a call, decoded as its dialect does. False: answered. The body is to be done with in
+ * both cases. */
+bool koyeb_body(struct http_call *c, const struct shape *shape, struct koyeb_body *ret);
+/* The same without a call, so that a worker can do it. False: the issues are in the shaping. */
+bool koyeb_parse(const struct shape *shape, const char *text, size_t n, bool lenient,
+                 struct koyeb_body *ret);
 void koyeb_body_done(struct koyeb_body *b);
-/* The same for a call, with that answer. */
-bool koyeb_body(struct http_call *c, enum koyeb_shape shape, struct koyeb_body *ret);
+
+/* What a dialect says that is kept to the byte (http/dialect.h). */
+void koyeb_refuse(struct http_call *c, int status, const char *words);
+void koyeb_error(struct http_call *c, const struct err *e);
+void koyeb_issues(struct http_call *c, const struct shaping *s);
+/* 400, 503 and 500 in the words of the call's dialect. */
+void koyeb_wrong(struct http_call *c, const char *words);
+void koyeb_no_memory(struct http_call *c);
+void koyeb_failed(struct http_call *c, const char *words);
 
 /* The sandbox a call is about: named in its path, or the default one. NULL: answered. */
 struct persistent *koyeb_sandbox(struct http_call *c);

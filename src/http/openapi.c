@@ -121,7 +121,8 @@ static void write_schema(struct jw *w, const struct openapi_schema *s)
 
 static void write_field(struct jw *w, const struct shape_field *f)
 {
-    static const char *const types[] = {"string", "integer", "object", "object", "array"};
+    static const char *const types[] = {"string", "integer", "number", "boolean", "string",
+                                        "object", "object",  "array",  "object",  "string"};
 
     jw_key(w, f->name);
     jw_object(w);
@@ -273,7 +274,7 @@ static void write_responses(struct jw *w, const struct route *r)
 
 static void write_body(struct jw *w, const struct route *r)
 {
-    const struct shape *body = api_shape_of(r);
+    const struct shape *body = r->body;
     const char *schema = openapi_function_body(r);
 
     if (!body && !schema)
@@ -319,33 +320,39 @@ static void write_operation(struct jw *w, const struct route *r)
     jw_object_end(w);
 }
 
-static bool is_first_of_path(size_t i)
+static bool is_first_of_path(const struct route_table *t, size_t i)
 {
     for (size_t k = 0; k < i; k++) {
-        if (strcmp(routes[k].path, routes[i].path) == 0)
+        if (strcmp(t->row[k].path, t->row[i].path) == 0)
             return false;
     }
     return true;
 }
 
-static void write_paths(struct jw *w)
+static void write_table(struct jw *w, const struct route_table *t)
 {
     char path[OPENAPI_PATH_MAX];
 
-    jw_key(w, "paths");
-    jw_object(w);
-    for (size_t i = 0; i < routes_n; i++) {
-        if (!is_first_of_path(i))
+    for (size_t i = 0; i < t->n; i++) {
+        if (!is_first_of_path(t, i))
             continue;
-        openapi_path(routes[i].path, path);
+        openapi_path(t->row[i].path, path);
         jw_key(w, path);
         jw_object(w);
-        for (size_t k = i; k < routes_n; k++) {
-            if (strcmp(routes[k].path, routes[i].path) == 0)
-                write_operation(w, &routes[k]);
+        for (size_t k = i; k < t->n; k++) {
+            if (strcmp(t->row[k].path, t->row[i].path) == 0)
+                write_operation(w, &t->row[k]);
         }
         jw_object_end(w);
     }
+}
+
+static void write_paths(struct jw *w)
+{
+    jw_key(w, "paths");
+    jw_object(w);
+    for (size_t i = 0; api_dialects[i]; i++)
+        write_table(w, &api_dialects[i]->routes);
     jw_object_end(w);
 }
 

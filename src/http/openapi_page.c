@@ -35,13 +35,17 @@ static void put_routes(struct buf *out)
     char path[OPENAPI_PATH_MAX];
 
     (void)buf_puts(out, "<h2>Endpoints</h2><table><tr><th>Method<th>Path<th>What it does");
-    for (size_t i = 0; i < routes_n; i++) {
-        openapi_path(routes[i].path, path);
-        (void)buf_printf(out, "<tr><td><code>%s</code><td><code>", routes[i].method);
-        put_html(out, path);
-        (void)buf_puts(out, "</code><td>");
-        put_html(out, routes[i].help);
-        (void)buf_puts(out, routes[i].flags & ROUTE_AUTH ? " (bearer)" : "");
+    for (size_t d = 0; api_dialects[d]; d++) {
+        for (size_t i = 0; i < api_dialects[d]->routes.n; i++) {
+            const struct route *r = &api_dialects[d]->routes.row[i];
+
+            openapi_path(r->path, path);
+            (void)buf_printf(out, "<tr><td><code>%s</code><td><code>", r->method);
+            put_html(out, path);
+            (void)buf_puts(out, "</code><td>");
+            put_html(out, r->help);
+            (void)buf_puts(out, r->flags & ROUTE_AUTH ? " (bearer)" : "");
+        }
     }
     (void)buf_puts(out, "</table>");
 }

@@ -13,10 +13,9 @@
 #include "http/conn.h"
 
 enum {
-    REPLY_HEAD_MAX = 1024,       /* status line and our own fields */
-    REPLY_ERROR_MAX = 16 * 1024, /* an error object */
-    REPLY_COPY_MAX = 4096,       /* bodies up to this are copied, larger ones referenced */
-    REPLY_UNKNOWN = -1,          /* length of a stream */
+    REPLY_HEAD_MAX = 1024, /* status line and our own fields */
+    REPLY_COPY_MAX = 4096, /* bodies up to this are copied, larger ones referenced */
+    REPLY_UNKNOWN = -1,    /* length of a stream */
 };
 
 /* clang-format off */
@@ -38,31 +37,6 @@ static const struct {
     {505, "HTTP Version Not Supported"}, {507, "Insufficient Storage"},
 };
 
-/* The statuses the server itself refuses with. `text` is the line of the Koyeb family; NULL: the
- * reason. The last row speaks for every status that is not here. */
-static const struct refusal {
-    int status;
-    const char *code, *words, *text;
-} refusals[] = {
-    {400, "Executor.BadRequest",       "The request is not valid HTTP",         NULL},
-    {401, "Executor.Unauthorized",     "A valid bearer token is required",      NULL},
-    {403, "Executor.Forbidden",        "This request is not allowed",           NULL},
-    {404, "Executor.NotFound",         "There is nothing at this path",
-     "404 page not found"},
-    {405, "Executor.MethodNotAllowed", "The method is not allowed here",
-     "Method not allowed"},
-    {408, "Executor.RequestTimeout",   "The request came too slowly",           NULL},
-    {413, "Executor.PayloadTooLarge",  "The request body is too large",
-     "Request body too large"},
-    {414, "Executor.UriTooLong",       "The request target is too long",        NULL},
-    {417, "Executor.Expectation",      "The expectation cannot be met",         NULL},
-    {431, "Executor.HeadersTooLarge",  "The request head is too large",         NULL},
-    {501, "Executor.NotImplemented",   "The transfer coding is not known here", NULL},
-    {503, "Executor.Unavailable",      "The server cannot take more work now",  NULL},
-    {505, "Executor.HttpVersion",      "Only HTTP/1.1 and HTTP/1.0 are spoken", NULL},
-    {507, "Executor.Storage",          "There is no room left",                 NULL},
-    {500, "Executor.InternalError",    "An internal error occurred",            NULL},
-};
 /* clang-format on */
 
 const char *reply_reason(int status)
@@ -71,23 +45,6 @@ const char *reply_reason(int status)
         if (reasons[i].status == status)
             return reasons[i].reason;
     return "Unknown";
-}
-
-static const struct refusal *refusal_of(int status)
-{
-    size_t i = 0;
-
-    while (i < ARRAY_LEN(refusals) - 1 && refusals[i].status != status)
-        i++;
-    return &refusals[i];
-}
-
-/* Also what is not found where the SDKs of that family look. */
-static bool is_koyeb(const struct http_call *c)
-{
-    static const char at[] = "/koyeb-sandbox/";
-
-    return c->route ? c->route->flags & ROUTE_KOYEB : strncmp(c->req.path, at, sizeof at - 1) == 0;
 }
 
 static bool has_no_body(int status)
@@ -149,9 +106,9 @@ static void put_head(struct http_call *c, const char *type, int64_t length)
     conn_decide_keep(c->conn);
     if (!c->conn->keep)
         (void)buf_puts(&b, "Connection: close\r\n");
-    else if (c->minor == 0 || (length < 0 && is_koyeb(c))) /* its streams say so */
+    else if (c->minor == 0 || (length < 0 && c->dialect->traits & DIALECT_KEEP_ALIVE))
         (void)buf_puts(&b, "Connection: keep-alive\r\n");
-    if (!is_koyeb(c))
+    if (c->dialect->traits & DIALECT_REQUEST_ID)
         put_field(&b, "X-Request-Id: ", c->req.id);
     (void)buf_puts(&b, "X-Content-Type-Options: nosniff\r\n");
     (void)buf_put(&b, c->extra.p, c->extra.n);
@@ -239,110 +196,41 @@ void http_reply_text(struct http_call *c, int status, const char *text)
     http_reply(c, status, "text/plain; charset=utf-8", &body);
 }
 
-void reply_problem(struct http_call *c, const struct reply_problem *p)
-{
-    struct buf body = BUF_INIT(REPLY_ERROR_MAX + (p->detail_json ? strlen(p->detail_json) : 0));
-    struct jw w = JW(&body);
-
-    jw_object(&w);
-    jw_kv_string(&w, "error_code", p->code);
-    jw_kv_string(&w, "description", p->description);
-    jw_kv_string(&w, "error_detail", p->error_detail);
-    jw_kv_string(&w, "solution", p->solution);
-    jw_kv_string(&w, "request_id", c->req.id);
-    jw_key(&w, "detail");
-    if (p->detail_json)
-        jw_raw(&w, p->detail_json, strlen(p->detail_json));
-    else
-        jw_string(&w, p->error_detail ? p->error_detail : p->description);
-    jw_object_end(&w);
-    http_reply(c, p->status, "application/json", &body);
-}
-
 void reply_status(struct http_call *c, int status)
 {
-    const struct refusal *r = refusal_of(status);
-    const char *reason = reply_reason(status);
-
     if (status == 503)
         http_set_header(c, "Retry-After", "1");
-    if (is_koyeb(c)) {
-        http_reply_text(c, status, r->text ? r->text : reason);
-        return;
-    }
-    if (status == 401)
-        http_set_header(c, "WWW-Authenticate", "Bearer");
-    reply_problem(
-        c, &(struct reply_problem){
-               .status = status, .code = r->code, .description = r->words, .error_detail = reason});
+    c->dialect->refuse(c, status, NULL);
 }
 
 void reply_refusal(struct http_call *c, int status, const char *words)
 {
-    const struct refusal *r = refusal_of(status);
-
-    if (is_koyeb(c)) {
-        http_reply_text(c, status, words);
-        return;
-    }
-    reply_problem(
-        c, &(struct reply_problem){
-               .status = status, .code = r->code, .description = r->words, .error_detail = words});
+    c->dialect->refuse(c, status, words);
 }
 
 /* clang-format off */
-static const struct kind {
-    int status;
-    const char *code, *words, *solution;
-} kinds[] = {
-    [ERR_NONE]   = {500, "Executor.InternalError",   "An internal error occurred", NULL},
-    [ERR_CALLER] = {400, "Executor.ValidationError", "Invalid value provided",
-                    "Correct the request and send it again."},
-    [ERR_DENIED] = {403, "Executor.PolicyDenied",    "The policy of this server does not allow it",
-                    "Ask for less, or have the policy changed."},
-    [ERR_ABSENT] = {404, "Executor.NotFound",        "There is no such thing", NULL},
-    [ERR_BUSY]   = {503, "Executor.Busy",            "A limit of this server is reached",
-                    "Try again later."},
-    [ERR_HOST]   = {500, "Executor.InternalError",   "The host of this server failed",
-                    "Try again; if it persists, look into the server's log."},
-    [ERR_BUG]    = {500, "Executor.InternalError",   "An internal error occurred",
-                    "Please report it with the request id."},
+static const int kinds[] = {
+    [ERR_NONE]   = 500,
+    [ERR_CALLER] = 400,
+    [ERR_DENIED] = 403,
+    [ERR_ABSENT] = 404,
+    [ERR_BUSY]   = 503,
+    [ERR_HOST]   = 500,
+    [ERR_BUG]    = 500,
 };
 /* clang-format on */
 _Static_assert(ARRAY_LEN(kinds) == ERR_KIND_COUNT, "every kind has a status");
 
-static void put_detail(struct buf *b, const char *text)
+int reply_status_of(const struct err *e)
 {
-    struct jw w = JW(b);
-
-    jw_array(&w);
-    jw_object(&w);
-    jw_kv_string(&w, "type", "value_error");
-    jw_key(&w, "loc");
-    jw_raw(&w, "[\"body\"]", 8);
-    jw_kv_string(&w, "msg", text);
-    jw_object_end(&w);
-    jw_array_end(&w);
+    return kinds[e->kind];
 }
 
 void http_reply_error(struct http_call *c, const struct err *e)
 {
-    const struct kind *k = &kinds[e->kind];
-    struct buf detail = BUF_INIT(REPLY_ERROR_MAX);
-    struct reply_problem p = {k->status, k->code, k->words, e->text, k->solution, NULL};
-
-    if (k->status == 503)
+    if (reply_status_of(e) == 503)
         http_set_header(c, "Retry-After", "1");
-    if (is_koyeb(c)) {
-        http_reply_text(c, k->status, e->text);
-        return;
-    }
-    if (e->kind == ERR_CALLER) {
-        put_detail(&detail, e->text);
-        p.detail_json = detail.failed ? NULL : detail.p;
-    }
-    reply_problem(c, &p);
-    buf_done(&detail);
+    c->dialect->error(c, e);
 }
 
 void http_reply_file(struct http_call *c, int status, const char *type, int fd, uint64_t offset,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One row of the API. The whole table is `routes[]` in routes.c; matching, 404,
- * 405 with Allow, authentication and body limits all come from it.
+ * One row of the API. Every dialect has a table of them (dialect.h); matching, 404,
+ * 405 with Allow, authentication, body limits and the documentation come from it.
  *
  * A pattern is a path in which a segment '*' matches exactly one non-empty
  * segment and a last segment '**' the rest, slashes included, also an empty
@@ -18,6 +18,8 @@
 #include "base/cleanup.h"
 #include "http/call.h"
 
+struct shape;
+
 typedef void api_fn(struct http_call *c);
 /* The largest body in bytes; asked once per request, after authentication. */
 typedef uint64_t route_limit_fn(const struct app *a);
@@ -29,8 +31,7 @@ enum {
     ROUTE_STREAM = BIT(3),      /* answers with a body of unknown length (documentation only) */
     ROUTE_HEAD = BIT(4),        /* HEAD is allowed where the method is GET */
     ROUTE_ANY_METHOD = BIT(5),  /* `method` is only what the documentation shows */
-    ROUTE_KOYEB = BIT(6),       /* errors are plain text; 405 without Allow; no X-Request-Id */
-    ROUTE_FOLLOW = BIT(7),      /* a stream without end of its own: shutdown does not wait for it */
+    ROUTE_FOLLOW = BIT(6),      /* a stream without end of its own: shutdown does not wait for it */
 };
 
 struct route {
@@ -41,11 +42,8 @@ struct route {
     const char *tag;          /* group in the documentation */
     const char *help;         /* one line, lower case, for the documentation */
     route_limit_fn *body_max; /* NULL: the server's default */
+    const struct shape *body; /* the JSON body it takes; NULL: none */
 };
-
-/* The table of the daemon (routes.c). */
-extern const struct route routes[];
-extern const size_t routes_n;
 
 struct route_table {
     const struct route *row; /* borrowed */

@@ -16,16 +16,17 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "http/auth.h"
-#include "http/route.h"
 
 struct app;
+struct dialect;
 struct http_server;
 
 /* 0 in a number means the default beside it. */
 struct http_server_conf {
     const char *host; /* "", "*" or "::": every address, IPv4 and IPv6 */
     uint16_t port;    /* 0: the kernel chooses */
-    struct route_table routes;
+    /* Who answers what; ends with NULL. The first speaks where no other does. */
+    const struct dialect *const *dialects;
     struct auth *auth;         /* borrowed; NULL: like mode none */
     const struct log *log;     /* borrowed; NULL: silent */
     const char *allowed_hosts; /* borrowed; see origin.h; NULL: none */

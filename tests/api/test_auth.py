@@ -121,7 +121,7 @@ OURS = [
 
 
 def text_call(daemon, headers, path="/execute"):
-    body = json.dumps(CALL if path == "/execute" else {"code": "f = lambda: 1", "language": "python", "name": "f"})
+    body = json.dumps(CALL if path == "/execute" else {"code": "f = lambda: 1", "language": "python", "functionName": "f"})
     return daemon.request("POST", path, body=body, headers={"Authorization": None, **headers})
 
 

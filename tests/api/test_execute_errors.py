@@ -136,10 +136,6 @@ def test_good_timeouts(daemon, timeout):
     assert response.status == 200
 
 
-def test_unknown_fields_are_ignored(daemon):
-    assert daemon.execute("echo ok", "shell", unknown={"a": [1]}, working_directory="/")["stdout"] == "ok\n"
-
-
 def test_null_is_absent_for_names_and_input(daemon):
     result = daemon.execute("cat; echo ok", "shell", execution_id=None, session_id=None, stdin=None)
     assert result["stdout"] == "ok\n" and result["execution_id"]

@@ -38,14 +38,16 @@ static void check_body(const struct app *a, const struct execute_body *b)
 
 static void plan_body(const struct app *a, const struct execute_body *b)
 {
-    struct exec_spec spec = {.execution_id = b->execution_id.p ? b->execution_id.p : "x",
-                             .language = b->language.p,
-                             .code = b->code,
-                             .event = b->event,
-                             .input = b->input,
-                             .vars = b->vars.v,
-                             .vars_n = b->vars.n,
-                             .limits = {.wall_ms = 1000}};
+    struct exec_spec spec = {
+        .execution_id = b->execution_id.p ? b->execution_id.p : "x",
+        .language = b->language.p,
+        .code = b->code,
+        .event = {b->event.p, b->event.n},
+        .input = b->input,
+        .vars = b->vars.v,
+        .vars_n = b->vars.n,
+        .limits = {.wall_ms = 1000         }
+    };
     struct plan *p = NULL;
     struct err e;
 

@@ -26,6 +26,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "http/dialect.h"
+#include "http/koyeb.h"
+#include "http/problem.h"
 #include "http/reply.h"
 #include "http/server.h"
 #include "http/sse.h"
@@ -175,21 +178,108 @@ static uint64_t tiny(const struct app *a)
 }
 
 static const struct route rows[] = {
-    {"GET",  "/hello/*",   api_hello,      ROUTE_HEAD,                            "t", "h", NULL},
-    {"POST", "/echo",      api_echo,       ROUTE_BODY,                            "t", "h", NULL},
-    {"POST", "/tiny",      api_echo,       ROUTE_BODY,                            "t", "h", tiny},
-    {"GET",  "/hold",      api_hold,       0,                                     "t", "h", NULL},
-    {"GET",  "/blind",     api_hold_blind, 0,                                     "t", "h", NULL},
-    {"GET",  "/stream",    api_stream,     ROUTE_STREAM | ROUTE_HEAD,             "t", "h", NULL},
-    {"GET",  "/follow",    api_stream,     ROUTE_STREAM | ROUTE_FOLLOW,           "t", "h", NULL},
-    {"PUT",  "/upload",    api_upload,     ROUTE_BODY_STREAM,                     "t", "h", NULL},
-    {"GET",  "/file",      api_file,       ROUTE_HEAD,                            "t", "h", NULL},
-    {"GET",  "/shortfile", api_short_file, 0,                                     "t", "h", NULL},
-    {"GET",  "/big",       api_big,        0,                                     "t", "h", NULL},
-    {"GET",  "/error",     api_error,      0,                                     "t", "h", NULL},
-    {"POST", "/secret",    api_echo,       ROUTE_AUTH | ROUTE_BODY,               "t", "h", NULL},
-    {"POST", "/koyeb",     api_echo,       ROUTE_AUTH | ROUTE_BODY | ROUTE_KOYEB, "t", "h", NULL},
+    {"GET",  "/hello/*",   api_hello,      ROUTE_HEAD,                  "t", "h", NULL},
+    {"POST", "/echo",      api_echo,       ROUTE_BODY,                  "t", "h", NULL},
+    {"POST", "/tiny",      api_echo,       ROUTE_BODY,                  "t", "h", tiny},
+    {"GET",  "/hold",      api_hold,       0,                           "t", "h", NULL},
+    {"GET",  "/blind",     api_hold_blind, 0,                           "t", "h", NULL},
+    {"GET",  "/stream",    api_stream,     ROUTE_STREAM | ROUTE_HEAD,   "t", "h", NULL},
+    {"GET",  "/follow",    api_stream,     ROUTE_STREAM | ROUTE_FOLLOW, "t", "h", NULL},
+    {"PUT",  "/upload",    api_upload,     ROUTE_BODY_STREAM,           "t", "h", NULL},
+    {"GET",  "/file",      api_file,       ROUTE_HEAD,                  "t", "h", NULL},
+    {"GET",  "/shortfile", api_short_file, 0,                           "t", "h", NULL},
+    {"GET",  "/big",       api_big,        0,                           "t", "h", NULL},
+    {"GET",  "/error",     api_error,      0,                           "t", "h", NULL},
+    {"POST", "/secret",    api_echo,       ROUTE_AUTH | ROUTE_BODY,     "t", "h", NULL},
 };
+static const struct route plain_rows[] = {
+    {"POST", "/koyeb", api_echo, ROUTE_AUTH | ROUTE_BODY, "t", "h", NULL},
+};
+
+/* ---- dialects ---- */
+
+static const struct dialect first = {
+    .name = "first",
+    .routes = {rows, ARRAY_LEN(rows)},
+    .traits = DIALECT_REQUEST_ID | DIALECT_ALLOW,
+    .refuse = problem_refuse,
+    .error = problem_error,
+    .issues = problem_issues,
+};
+static const struct dialect plain = {
+    .name = "plain",
+    .routes = {plain_rows, ARRAY_LEN(plain_rows)},
+    .prefix = "/koyeb-sandbox/",
+    .traits = DIALECT_KEEP_ALIVE,
+    .lenient = true,
+    .refuse = koyeb_refuse,
+    .error = koyeb_error,
+    .issues = koyeb_issues,
+};
+
+/* A dialect that nobody speaks: all of it is here, and one row of dialects[]. */
+
+static const char *key_of(const struct http_call *c, char room[DIALECT_CREDENTIALS_MAX])
+{
+    const char *key = http_header(c, "x-api-key");
+
+    (void)snprintf(room, DIALECT_CREDENTIALS_MAX, "Bearer %s", key ? key : "");
+    return key ? room : NULL;
+}
+
+static void strange_refuse(struct http_call *c, int status, const char *words)
+{
+    char text[32];
+
+    (void)words;
+    (void)snprintf(text, sizeof text, "<no why='%d'/>", status);
+    http_reply_text(c, status, text);
+}
+
+static void strange_error(struct http_call *c, const struct err *e)
+{
+    (void)e;
+    strange_refuse(c, 418, NULL);
+}
+
+struct strange_body {
+    int64_t n;
+};
+
+static void strange_issues(struct http_call *c, const struct shaping *s)
+{
+    http_reply_text(c, 422, s->issues[0].msg);
+}
+
+static void api_strange(struct http_call *c)
+{
+    static const struct shape_field fields[] = {
+        {"number", SHAPE_INT, SHAPE_REQUIRED, offsetof(struct strange_body, n), .help = "a number"},
+    };
+    static const struct shape shape = {fields, ARRAY_LEN(fields), 0, NULL};
+    cleanup_with(shaping_done) struct shaping s;
+    struct strange_body b;
+    char text[64];
+
+    if (!dialect_decode(c, &shape, &b, &s))
+        return;
+    (void)snprintf(text, sizeof text, "<n>%d</n>", (int)b.n);
+    http_reply_text(c, 200, text);
+}
+
+static const struct route strange_rows[] = {
+    {"POST", "/strange/n", api_strange, ROUTE_AUTH | ROUTE_BODY, "t", "h", NULL},
+};
+static const struct dialect strange = {
+    .name = "strange",
+    .routes = {strange_rows, ARRAY_LEN(strange_rows)},
+    .prefix = "/strange/",
+    .credentials = key_of,
+    .refuse = strange_refuse,
+    .error = strange_error,
+    .issues = strange_issues,
+};
+static const struct dialect *const dialects[] = {&first, &plain, &strange, NULL};
 
 static void on_guard(evutil_socket_t fd, short what, void *user)
 {
@@ -212,7 +302,7 @@ static struct app *open_with(struct http_server_conf conf)
     a->base = event_base_new();
     assert_int_equal(auth_open(&ac, &a->auth, &e), 0);
     conf.host = "127.0.0.1";
-    conf.routes = (struct route_table){rows, ARRAY_LEN(rows)};
+    conf.dialects = dialects;
     conf.auth = a->auth;
     if (http_server_open(a->base, &conf, a, &a->srv, &e) < 0)
         fail_msg("%s", e.text);
@@ -425,6 +515,34 @@ static void the_table_answers_404_405_and_401(void **state)
     k = ask(a, "GET /secret HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer s3cret\r\n"
                "Connection: close\r\n\r\n");
     expect_head(k, "HTTP/1.1 405 ");
+    app_close(a);
+}
+
+#define KEY                 "X-Api-Key: s3cret\r\n"
+#define BODY(length)        "Content-Length: " length "\r\n\r\n"
+#define STRANGE(line, rest) line " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" rest
+
+static void a_dialect_speaks_for_itself(void **state)
+{
+    static const struct {
+        const char *request, *answer;
+    } rows_of[] = {
+        {STRANGE("POST /strange/n", KEY BODY("12") "{\"number\":7}"),        "<n>7</n>\n"            },
+        {STRANGE("POST /strange/n", KEY BODY("12") "{\"numbre\":7}"),        "did you mean 'number'?"},
+        {STRANGE("POST /strange/n", "Authorization: Bearer s3cret\r\n\r\n"), "<no why='401'/>"       },
+        {STRANGE("GET /strange/n",  KEY "\r\n"),                             "<no why='405'/>"       },
+        {STRANGE("GET /strange/m",  "\r\n"),                                 "<no why='404'/>"       },
+    };
+    struct app *a = open_plain();
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows_of); i++) {
+        struct client *k = ask(a, rows_of[i].request);
+
+        assert_non_null(strstr(k->text, rows_of[i].answer));
+        assert_null(strstr(k->text, "X-Request-Id"));
+        assert_null(strstr(k->text, "\r\nAllow:"));
+    }
     app_close(a);
 }
 
@@ -1161,9 +1279,7 @@ static void shutdown_without_connections_is_reported_too(void **state)
 
 static void every_address_means_both_families(void **state)
 {
-    struct http_server_conf conf = {
-        .host = "", .routes = {rows, ARRAY_LEN(rows)}
-    };
+    struct http_server_conf conf = {.host = "", .dialects = dialects};
     struct event_base *base = event_base_new();
     struct sockaddr_in at = {.sin_family = AF_INET};
     struct http_server *s = NULL, *second = NULL;
@@ -1195,6 +1311,7 @@ int main(void)
         cmocka_unit_test(heads_arrive_byte_by_byte),
         cmocka_unit_test(head_sends_no_body),
         cmocka_unit_test(the_table_answers_404_405_and_401),
+        cmocka_unit_test(a_dialect_speaks_for_itself),
         cmocka_unit_test(the_koyeb_family_speaks_plain_text),
         cmocka_unit_test(an_error_is_an_object),
         cmocka_unit_test(http_1_0_is_spoken),

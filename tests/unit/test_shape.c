@@ -75,7 +75,7 @@ static void a_complete_body_is_understood(void **state)
         shape_text(d, "{\"execution_id\":\"exec_20250106_abc12345\",\"session_id\":\"s\",\"code\":"
                       "\"a\\n\\u00e4b\",\"language\":\"shell\",\"timeout\":7,\"event\":"
                       "{ \"k\" : [1.50, 2e400] },\"stdin\":\"in\",\"env_vars\":{\"A\":\"1\",\"B\":"
-                      "\"\"},\"unknown\":[{}]}"),
+                      "\"\"}}"),
         0);
     assert_string_equal(b->execution_id.p, "exec_20250106_abc12345");
     assert_string_equal(b->session_id.p, "s");
