@@ -6,6 +6,7 @@
 
 #include "app/app.h"
 #include "base/json.h"
+#include "call/langs.h"
 #include "core/frame.h"
 
 enum {
@@ -15,7 +16,6 @@ enum {
     EXIT_MEMORY = 3,          /* inspect/main.c */
     EXIT_ABSENT = 127,        /* nothing to exec */
     LARGE = 65536,            /* bytes of source */
-    ALIASES_MAX = 3,
 };
 
 static const char program[] = "/opt/sandbox-executor/bin/sandbox-inspect";
@@ -23,18 +23,6 @@ static const char program[] = "/opt/sandbox-executor/bin/sandbox-inspect";
 static const char *const for_large[] = {
     "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=16777216", NULL};
 static const char *const for_small[] = {NULL};
-
-static const struct {
-    const char *name;
-    const char *alias[ALIASES_MAX];
-} languages[] = {
-    {"python",     {"python3", "py"}        },
-    {"javascript", {"js", "quickjs", "node"}},
-    {"ruby",       {"rb"}                   },
-    {"php",        {NULL}                   },
-    {"c",          {"clang"}                },
-    {"cpp",        {"c++", "clangpp", "cxx"}},
-};
 
 struct inspect {
     struct app *app;      /* borrowed */
@@ -62,14 +50,9 @@ struct inspect_kept {
 
 const char *inspect_language(const char *name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(languages); i++) {
-        if (strcmp(languages[i].name, name) == 0)
-            return languages[i].name;
-        for (size_t k = 0; k < ALIASES_MAX && languages[i].alias[k]; k++)
-            if (strcmp(languages[i].alias[k], name) == 0)
-                return languages[i].name;
-    }
-    return NULL;
+    int lang = call_lang_find(name, strlen(name));
+
+    return lang < 0 ? NULL : call_lang((size_t)lang)->inspect;
 }
 
 /* ---- what is remembered ---- */

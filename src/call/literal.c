@@ -4,34 +4,6 @@
 #include <stdint.h>
 #include <string.h>
 
-struct style {
-    const char *null, *yes, *no;
-    const char *open, *close; /* of a map */
-    const char *arrow;        /* between key and value */
-    const char *expanded;     /* characters that need a backslash beside " and \ */
-    bool control_u;           /* control characters are \uXXXX, else \xXX */
-    const char *controls;     /* which of "bfnrt" are known escapes */
-    bool computed_proto;      /* a key __proto__ must be computed, or it sets the prototype */
-    const char *least;        /* the least integer, where its digits without the sign overflow */
-};
-
-static const struct style styles[CALL_LANG_COUNT] = {
-#define LITERALS(...)                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-#define NO_LITERALS                                                                                \
-    {                                                                                              \
-        NULL                                                                                       \
-    }
-#define CALL_LANG(word, id, aliases, inspect, file, flags, start, wasm, literals)                  \
-    [CALL_##id] = literals,
-#include "call/langs.def"
-#undef CALL_LANG
-#undef NO_LITERALS
-#undef LITERALS
-};
-
 static unsigned hex4(const char *p)
 {
     unsigned v = 0;
@@ -41,7 +13,7 @@ static unsigned hex4(const char *p)
     return v;
 }
 
-static void put_plain(const struct style *s, unsigned char c, struct buf *out)
+static void put_plain(const struct language_literals *s, unsigned char c, struct buf *out)
 {
     static const char names[] = "bfnrt", values[] = "\b\f\n\r\t";
     const char *at = c ? memchr(values, c, sizeof values - 1) : NULL;
@@ -58,7 +30,7 @@ static void put_plain(const struct style *s, unsigned char c, struct buf *out)
     }
 }
 
-static void put_code_point(const struct style *s, uint32_t c, struct buf *out)
+static void put_code_point(const struct language_literals *s, uint32_t c, struct buf *out)
 {
     char bytes[4];
     size_t n = 0;
@@ -86,7 +58,8 @@ static void put_code_point(const struct style *s, uint32_t c, struct buf *out)
 }
 
 /* p is behind a backslash; returns how many bytes the escape has. */
-static size_t put_escape(const struct style *s, const char *p, size_t n, struct buf *out)
+static size_t put_escape(const struct language_literals *s, const char *p, size_t n,
+                         struct buf *out)
 {
     static const char names[] = "bfnrt", values[] = "\b\f\n\r\t";
     const char *at = strchr(names, p[0]);
@@ -109,7 +82,7 @@ static size_t put_escape(const struct style *s, const char *p, size_t n, struct 
     return 5;
 }
 
-static void put_string(const struct style *s, struct json_value v, struct buf *out)
+static void put_string(const struct language_literals *s, struct json_value v, struct buf *out)
 {
     (void)buf_putc(out, '"');
     for (size_t i = 1; i + 1 < v.n;) {
@@ -123,9 +96,10 @@ static void put_string(const struct style *s, struct json_value v, struct buf *o
     (void)buf_putc(out, '"');
 }
 
-static int put(const struct style *s, struct json_value v, int depth, struct buf *out);
+static int put(const struct language_literals *s, struct json_value v, int depth, struct buf *out);
 
-static int put_array(const struct style *s, struct json_value v, int depth, struct buf *out)
+static int put_array(const struct language_literals *s, struct json_value v, int depth,
+                     struct buf *out)
 {
     struct json_value item;
     size_t at = 0;
@@ -140,7 +114,8 @@ static int put_array(const struct style *s, struct json_value v, int depth, stru
     return buf_putc(out, ']');
 }
 
-static int put_object(const struct style *s, struct json_value v, int depth, struct buf *out)
+static int put_object(const struct language_literals *s, struct json_value v, int depth,
+                      struct buf *out)
 {
     struct json_value key, item;
     size_t at = 0;
@@ -163,7 +138,7 @@ static int put_object(const struct style *s, struct json_value v, int depth, str
     return buf_puts(out, s->close);
 }
 
-static int put_number(const struct style *s, struct json_value v, struct buf *out)
+static int put_number(const struct language_literals *s, struct json_value v, struct buf *out)
 {
     static const char least[] = "-9223372036854775808";
 
@@ -172,7 +147,7 @@ static int put_number(const struct style *s, struct json_value v, struct buf *ou
     return v.n > LITERAL_DIGITS_MAX ? -1 : buf_put(out, v.p, v.n);
 }
 
-static int put(const struct style *s, struct json_value v, int depth, struct buf *out)
+static int put(const struct language_literals *s, struct json_value v, int depth, struct buf *out)
 {
     if (depth > LITERAL_DEPTH_MAX)
         return -1;
@@ -196,7 +171,7 @@ static int put(const struct style *s, struct json_value v, int depth, struct buf
 
 int literal_put(enum call_lang_id lang, struct json_value v, struct buf *out)
 {
-    const struct style *s = &styles[lang];
+    const struct language_literals *s = &call_lang(lang)->literals;
 
     if (!s->null)
         return -1;

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "core/templates.h"
+
 /* In the order of the bits. These words are public: /v1/capabilities and every result use them. */
 static const char *const names[] = {
     "filesystem",        /* JAIL_FS */
@@ -29,22 +31,5 @@ const char *jail_trait_name(unsigned index)
 
 const char *jail_template_name(enum plan_template t)
 {
-    static const char *const templates[] = {
-        [TEMPLATE_EXEC] = "exec",
-        [TEMPLATE_PYTHON] = "python",
-        [TEMPLATE_NODE] = "node",
-        [TEMPLATE_PYTHON_SCIENCE] = "python-datascience",
-        [TEMPLATE_SHELL] = "shell",
-        [TEMPLATE_RUBY] = "ruby",
-        [TEMPLATE_PHP] = "php",
-        [TEMPLATE_PERL] = "perl",
-        [TEMPLATE_WASM_PYTHON] = "wasm-python",
-        [TEMPLATE_WASM_RUBY] = "wasm-ruby",
-        [TEMPLATE_WASM_PHP] = "wasm-php",
-        [TEMPLATE_WASM_JAVASCRIPT] = "wasm-javascript",
-        [TEMPLATE_WASM_MODULE] = "wasm-module",
-    };
-
-    _Static_assert(ARRAY_LEN(templates) == TEMPLATE_COUNT, "every template has a name");
-    return templates[t];
+    return templates[t].name;
 }

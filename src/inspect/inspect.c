@@ -3,11 +3,10 @@
 
 #include <string.h>
 
+#include "call/langs.h"
 #include "inspect/parse.h"
 #include "inspect/walk.h"
 #include "inspect/write.h"
-
-enum { ALIASES_MAX = 3 };
 
 /* Made from the grammars by the build. */
 const TSLanguage *tree_sitter_python(void);
@@ -20,29 +19,27 @@ const TSLanguage *tree_sitter_cpp(void);
 /* clang-format off */
 static const struct language {
     const char *name;
-    const char *alias[ALIASES_MAX];
     const TSLanguage *(*grammar)(void);
     collect_fn *collect;
 } languages[] = {
-    [DIALECT_PYTHON]     = {"python",     {"python3", "py"},           tree_sitter_python,     collect_python},
-    [DIALECT_JAVASCRIPT] = {"javascript", {"js", "quickjs", "node"},   tree_sitter_javascript, collect_javascript},
-    [DIALECT_RUBY]       = {"ruby",       {"rb"},                      tree_sitter_ruby,       collect_ruby},
-    [DIALECT_PHP]        = {"php",        {NULL},                      tree_sitter_php,        collect_php},
-    [DIALECT_C]          = {"c",          {"clang"},                   tree_sitter_c,          collect_c},
-    [DIALECT_CPP]        = {"cpp",        {"c++", "clangpp", "cxx"},   tree_sitter_cpp,        collect_c},
+    [DIALECT_PYTHON]     = {"python",     tree_sitter_python,     collect_python},
+    [DIALECT_JAVASCRIPT] = {"javascript", tree_sitter_javascript, collect_javascript},
+    [DIALECT_RUBY]       = {"ruby",       tree_sitter_ruby,       collect_ruby},
+    [DIALECT_PHP]        = {"php",        tree_sitter_php,        collect_php},
+    [DIALECT_C]          = {"c",          tree_sitter_c,          collect_c},
+    [DIALECT_CPP]        = {"cpp",        tree_sitter_cpp,        collect_c},
 };
 /* clang-format on */
 _Static_assert(ARRAY_LEN(languages) == DIALECT_COUNT, "every dialect has a row");
 
 static int find(const char *name)
 {
-    for (size_t i = 0; i < ARRAY_LEN(languages); i++) {
-        if (strcmp(languages[i].name, name) == 0)
+    int lang = call_lang_find(name, strlen(name));
+    const char *known = lang < 0 ? NULL : call_lang((size_t)lang)->inspect;
+
+    for (size_t i = 0; known && i < ARRAY_LEN(languages); i++)
+        if (strcmp(languages[i].name, known) == 0)
             return (int)i;
-        for (size_t k = 0; k < ALIASES_MAX && languages[i].alias[k]; k++)
-            if (strcmp(languages[i].alias[k], name) == 0)
-                return (int)i;
-    }
     return -1;
 }
 

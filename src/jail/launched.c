@@ -198,18 +198,11 @@ static void configure(struct native *n, const struct jail_conf *conf)
     n->pool_calm_s = c->pool_calm_s;
     if (conf->standby)
         return;
-    n->pools[TEMPLATE_EXEC].least = (unsigned)c->pool_exec;
-    n->pools[TEMPLATE_PYTHON].least = (unsigned)c->pool_python;
-    n->pools[TEMPLATE_NODE].least = (unsigned)c->pool_node;
-    n->pools[TEMPLATE_PYTHON_SCIENCE].least = (unsigned)c->pool_science;
-    n->pools[TEMPLATE_SHELL].least = (unsigned)c->pool_exec;
-    n->pools[TEMPLATE_RUBY].least = (unsigned)c->pool_scripts;
-    n->pools[TEMPLATE_PHP].least = (unsigned)c->pool_scripts;
-    n->pools[TEMPLATE_PERL].least = (unsigned)c->pool_scripts;
-    for (size_t t = TEMPLATE_WASM_FIRST; t < TEMPLATE_COUNT; t++)
-        n->pools[t].least = (unsigned)c->pool_wasm;
-    for (size_t t = 0; t < TEMPLATE_COUNT; t++)
-        n->pools[t].target = n->pools[t].least;
+    for (size_t t = 0; t < TEMPLATE_COUNT; t++) {
+        struct pool *p = &n->pools[t];
+
+        p->least = p->target = (unsigned)*(const uint64_t *)((const char *)c + templates[t].pool);
+    }
 }
 
 /* Our programs are installed side by side. */

@@ -31,6 +31,7 @@
 
 #include "core/config.h"
 #include "core/port_jail.h"
+#include "core/templates.h"
 #include "jail/jails.h"
 #include "jail/outbox.h"
 #include "jail/usage.h"

@@ -104,24 +104,13 @@ void pool_on_refill(evutil_socket_t fd, short what, void *user)
 
 /* ---- demand ---- */
 
-/* About what a prepared sandbox takes, kernel memory included. */
-static unsigned megabytes(enum plan_template t)
-{
-    static const unsigned char of[TEMPLATE_COUNT] = {
-        [TEMPLATE_EXEC] = 1,           [TEMPLATE_PYTHON] = 2, [TEMPLATE_NODE] = 12,
-        [TEMPLATE_PYTHON_SCIENCE] = 5, [TEMPLATE_SHELL] = 2,  [TEMPLATE_RUBY] = 16,
-        [TEMPLATE_PHP] = 16,           [TEMPLATE_PERL] = 8};
-
-    return of[t] ? of[t] : 24; /* WebAssembly */
-}
-
 static uint64_t megabytes_wanted(const struct native *n)
 {
     uint64_t sum = 0;
 
     for (size_t t = 0; t < TEMPLATE_COUNT; t++)
         if (n->pools[t].asked || !template_is_lazy((enum plan_template)t))
-            sum += (uint64_t)n->pools[t].target * megabytes((enum plan_template)t);
+            sum += (uint64_t)n->pools[t].target * templates[t].megabytes;
     return sum;
 }
 
@@ -146,7 +135,7 @@ static void pool_missed(struct native *n, enum plan_template t)
 
     p->missed_us = clock_us();
     if (p->least == 0 || p->used < p->target || p->missed_us - p->full_us > BURST_US ||
-        megabytes_wanted(n) + megabytes(t) > n->pool_memory_mb)
+        megabytes_wanted(n) + templates[t].megabytes > n->pool_memory_mb)
         return;
     p->target++;
     calm_later(n);

@@ -20,7 +20,6 @@ enum {
     ESCAPE_FACTOR = 6,          /* one byte becomes at most \u00XX */
     LITERAL_FACTOR = 12,        /* "\u0000" becomes at most as long, then escaped once more */
     PROGRAM_PATH_MAX = 192,
-    INTERPRETER_ARGS_MAX = 4,
 };
 
 /* A plan that owns what it adds to the job's own. */
@@ -35,49 +34,16 @@ struct call_plan {
     char program_path[PROGRAM_PATH_MAX];
 };
 
-/* ---- rows ---- */
-
-typedef int job_fn(const struct exec_spec *s, struct call_plan *c, struct err *e);
-
-static job_fn handler_job, program_job;
-
-/* The columns of call/langs.def that say how a language is started. */
-static const struct {
-    const char *interpreter; /* must be there */
-    job_fn *job;             /* NULL: the interpreter, these arguments and the wrapper's text */
-    const char *place; /* what the wrapper may write in a fenced working directory; NULL: nothing */
-    const char *wrapper;
-    const size_t *wrapper_n;
-    const char *language;        /* of the handler that carries the call; NULL: none does */
-    enum plan_template template; /* where it was started ahead; TEMPLATE_EXEC: nowhere */
-    const char *args[INTERPRETER_ARGS_MAX + 1];
-} rows[] = {
-#define WRAPPED(word) .wrapper = wrap_call_##word, .wrapper_n = &wrap_call_##word##_n
-#define HANDLED(path, word, writes)                                                                \
-    .interpreter = path, .job = handler_job, .place = writes, WRAPPED(word), .language = #word
-#define INTERPRETED(path, word, writes, ahead, ...)                                                \
-    .interpreter = path, .place = writes, WRAPPED(word), .template = ahead, .args = {__VA_ARGS__}
-#define COMPILED(path) .interpreter = path, .job = program_job
-#define CALL_LANG(word, id, aliases, inspect, file, flags, start, wasm, literals)                  \
-    [CALL_##id] = {start},
-#include "call/langs.def"
-#undef CALL_LANG
-#undef COMPILED
-#undef INTERPRETED
-#undef HANDLED
-#undef WRAPPED
-};
-
 bool lang_call_available(enum call_lang_id lang)
 {
-    return access(rows[lang].interpreter, X_OK) == 0;
+    return access(call_lang(lang)->interpreter, X_OK) == 0;
 }
 
 const char *lang_call_place(enum call_lang_id lang, bool wasm)
 {
     if (wasm && lang == CALL_JAVASCRIPT)
         return ".sandbox-code.js"; /* the only suffix that QuickJS loads */
-    return rows[lang].place;
+    return call_lang(lang)->place;
 }
 
 enum call_mode lang_call_mode(const struct call_request *r, size_t bytes)
@@ -115,18 +81,20 @@ static int plain_job(const struct exec_spec *s, struct call_plan *c, struct err 
 static int interpreter_job(const struct exec_spec *s, enum call_lang_id lang, struct call_plan *c,
                            struct err *e)
 {
-    /* read when an interpreter starts */
-    static const char *const start_vars[] = {"RUBY", "PHP",      "PERL",   "LD_",     "LC_", "LANG",
-                                             "TZ",   "USE_ZEND", "GLIBC_", "MALLOC_", NULL};
+    /* read when any interpreter starts */
+    static const char *const start_vars[] = {"LD_",      "LC_",    "LANG",    "TZ",
+                                             "USE_ZEND", "GLIBC_", "MALLOC_", NULL};
+    const struct call_lang *l = call_lang(lang);
+    const char *const own[] = {l->reads, NULL};
 
     if (plain_job(s, c, e) < 0)
         return -1;
-    if (!lang_needs_cold(s, start_vars, NULL))
-        c->job->plan.template = rows[lang].template;
-    lang_job_arg(c->job, rows[lang].interpreter);
-    for (size_t i = 0; rows[lang].args[i]; i++)
-        lang_job_arg(c->job, rows[lang].args[i]);
-    lang_job_wrapper(c->job, rows[lang].wrapper);
+    if (!lang_needs_cold(s, start_vars, NULL) && !lang_needs_cold(s, own, NULL))
+        c->job->plan.template = l->template;
+    lang_job_arg(c->job, l->interpreter);
+    for (size_t i = 0; l->args[i]; i++)
+        lang_job_arg(c->job, l->args[i]);
+    lang_job_wrapper(c->job, wrap_call_find(l->name, NULL));
     return 0;
 }
 
@@ -158,9 +126,14 @@ static int wasm_job(const struct exec_spec *s, const struct lang_call *c, struct
 static int job_build(const struct exec_spec *s, const struct lang_call *c, struct call_plan *p,
                      struct err *e)
 {
+    unsigned flags = call_lang(c->lang)->flags;
+
     if (c->wasm)
         return wasm_job(s, c, p, e);
-    return rows[c->lang].job ? rows[c->lang].job(s, p, e) : interpreter_job(s, c->lang, p, e);
+    if (flags & CALL_HANDLED)
+        return handler_job(s, p, e);
+    return flags & (CALL_COMPILED | CALL_MODULE) ? program_job(s, p, e)
+                                                 : interpreter_job(s, c->lang, p, e);
 }
 
 /* ---- the event ---- */
@@ -347,10 +320,11 @@ static size_t args_bytes(const struct call_args *a)
 static int build(struct call_plan *p, const struct lang_call *c, struct err *e)
 {
     const struct call_request *r = c->request;
+    const struct call_lang *l = call_lang(c->lang);
     size_t args_n = args_bytes(c->args);
     struct exec_spec s = {
         .execution_id = c->id,
-        .language = rows[c->lang].language ? rows[c->lang].language : "shell",
+        .language = l->flags & CALL_HANDLED ? l->name : "shell",
         .vars = r->vars,
         .vars_n = r->vars_n,
         .limits = c->limits,
@@ -359,7 +333,7 @@ static int build(struct call_plan *p, const struct lang_call *c, struct err *e)
     };
 
     (void)snprintf(p->file_path, sizeof p->file_path, "%s/%s",
-                   strcmp(r->workdir, "/") == 0 ? "" : r->workdir, call_lang(c->lang)->file);
+                   strcmp(r->workdir, "/") == 0 ? "" : r->workdir, l->file);
     if (c->rights && lang_call_place(c->lang, c->wasm))
         (void)snprintf(p->place_path, sizeof p->place_path, "%s/%s", r->workdir,
                        lang_call_place(c->lang, c->wasm));
@@ -373,8 +347,8 @@ static int build(struct call_plan *p, const struct lang_call *c, struct err *e)
     if (event_build(p, c, args_n, e) < 0)
         return -1;
     s.event = (struct bytes){p->event.p, p->event.n};
-    if (rows[c->lang].language && !(c->wasm && c->lang == CALL_JAVASCRIPT))
-        s.code = (struct bytes){rows[c->lang].wrapper, *rows[c->lang].wrapper_n};
+    if (l->flags & CALL_HANDLED && !(c->wasm && c->lang == CALL_JAVASCRIPT))
+        s.code.p = wrap_call_find(l->name, &s.code.n);
     if (job_build(&s, c, p, e) < 0)
         return -1;
     buf_done(&p->event); /* the frames have it */

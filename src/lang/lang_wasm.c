@@ -47,14 +47,7 @@ int lang_wasm_plan(const struct exec_spec *s, struct lang_job **ret, struct err 
 
 enum plan_template lang_wasm_template(enum call_lang_id lang)
 {
-    static const enum plan_template templates[] = {
-#define CALL_LANG(word, id, aliases, inspect, file, flags, start, wasm, literals)                  \
-    [CALL_##id] = (wasm),
-#include "call/langs.def"
-#undef CALL_LANG
-    };
-
-    return templates[lang];
+    return call_lang(lang)->wasm;
 }
 
 const char *lang_wasm_compiler_missing(enum call_lang_id lang)

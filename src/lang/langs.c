@@ -4,31 +4,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "call/langs.h"
 #include "lang/lang_job.h"
 #include "lang/lang_wasm.h"
 
-enum { ALIASES_MAX = 3 };
-
-/* Two rows of facts each, because nothing here may be written at run time. */
+/* What /execute runs. Two rows of facts each, because nothing here may be written at run time;
+ * names, aliases and interpreters are in call/langs.c. */
 /* clang-format off */
 static const struct {
+    enum call_lang_id id;
     struct lang_fact missing, present;
-    const char *alias[ALIASES_MAX];
-    const char *interpreter;
     lang_plan_fn *plan;
 } langs[] = {
-    [LANG_PYTHON] = {
-        {"python", "", false}, {"python", "", true}, {"python3", "py"},
-        "/usr/bin/python3", lang_python_plan,
-    },
-    [LANG_JAVASCRIPT] = {
-        {"javascript", "", false}, {"javascript", "", true}, {"js", "node", "nodejs"},
-        "/usr/bin/node", lang_javascript_plan,
-    },
-    [LANG_SHELL] = {
-        {"shell", "", false}, {"shell", "", true}, {"bash", "sh"},
-        "/bin/bash", lang_shell_plan,
-    },
+    [LANG_PYTHON]     = {CALL_PYTHON,     {"python", "", false},     {"python", "", true},     lang_python_plan},
+    [LANG_JAVASCRIPT] = {CALL_JAVASCRIPT, {"javascript", "", false}, {"javascript", "", true}, lang_javascript_plan},
+    [LANG_SHELL]      = {CALL_SHELL,      {"shell", "", false},      {"shell", "", true},      lang_shell_plan},
 };
 /* clang-format on */
 _Static_assert(ARRAY_LEN(langs) == LANG_COUNT, "every language has a row");
@@ -37,23 +27,16 @@ static const struct lang_fact *fact(size_t i)
 {
     if (i >= ARRAY_LEN(langs))
         return NULL;
-    return access(langs[i].interpreter, X_OK) == 0 ? &langs[i].present : &langs[i].missing;
-}
-
-static bool has_name(size_t i, const char *name)
-{
-    if (strcmp(langs[i].present.name, name) == 0)
-        return true;
-    for (size_t k = 0; k < ALIASES_MAX && langs[i].alias[k]; k++)
-        if (strcmp(langs[i].alias[k], name) == 0)
-            return true;
-    return false;
+    return access(language(langs[i].id)->interpreter, X_OK) == 0 ? &langs[i].present
+                                                                 : &langs[i].missing;
 }
 
 static int find(const char *name)
 {
+    int id = language_find(name, strlen(name), LANGUAGE_EXECUTE);
+
     for (size_t i = 0; i < ARRAY_LEN(langs); i++)
-        if (has_name(i, name))
+        if ((int)langs[i].id == id)
             return (int)i;
     return -1;
 }

@@ -13,12 +13,9 @@ extern const size_t wrap_javascript_n;
 extern const char wrap_wasm_python[];
 extern const char wrap_quickjs[];
 
-/* One per language whose functions can be called: wrap/call_<word>.*. */
-#define CALL_LANG(word, id, aliases, inspect, file, flags, start, wasm, literals)                  \
-    extern const char wrap_call_##word[];                                                          \
-    extern const size_t wrap_call_##word##_n;
-#include "call/langs.def"
-#undef CALL_LANG
-/* Of C and C++ in WebAssembly. */
-extern const char wrap_call_wasi[];
-extern const size_t wrap_call_wasi_n;
+/* One per language whose functions can be called, wrap/call_<name>.*, found by its name; NULL:
+ * there is none. ret_n may be NULL. */
+const char *wrap_call_find(const char *name, size_t *ret_n);
+/* Of C and C++, and of both in WebAssembly. */
+extern const char wrap_call_c[], wrap_call_cpp[], wrap_call_wasi[];
+extern const size_t wrap_call_c_n, wrap_call_cpp_n, wrap_call_wasi_n;

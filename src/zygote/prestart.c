@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "call/langs.h"
 #include "init/runner.h"
 
 enum {
-    ARGS_MAX = 6,
     NOT_STARTED = 126,
     ROOM = 4096, /* for a shell's arguments, and its environment, where /proc shows them */
 };
@@ -22,26 +22,8 @@ enum {
  */
 #define HOLD "/tmp/.sandbox-hold"
 
-/* lang/wrap/, embedded */
-extern const char wrap_call_ruby[], wrap_call_php[], wrap_call_perl[];
-
-struct row {
-    const char *argv[ARGS_MAX]; /* without the wrapper's text, which is behind them */
-    const char *wrapper;
-};
-
-static const struct row ruby = {
-    {"/usr/bin/ruby", "--disable=gems", "-e"},
-    wrap_call_ruby
-};
-static const struct row php = {
-    {"/usr/bin/php", "-n", "-r"},
-    wrap_call_php
-};
-static const struct row perl = {
-    {"/usr/bin/perl", "-e"},
-    wrap_call_perl
-};
+/* The text of lang/wrap/call_<name>.*, embedded. */
+const char *wrap_call_find(const char *name, size_t *ret_n);
 
 /* The job's own comes later; these are what interpreters look at when they start. */
 static char *const environment[] = {
@@ -111,14 +93,16 @@ __attribute__((noreturn)) static void help(pid_t first)
 
 /* ---- the interpreter ---- */
 
-__attribute__((noreturn)) static void become(const struct row *row)
+/* The same arguments as those of a language that is started for its job (lang/lang_call.c). */
+__attribute__((noreturn)) static void become(const struct call_lang *l)
 {
-    char *argv[ARGS_MAX + 4];
+    char *argv[LANGUAGE_ARGS_MAX + 5];
     size_t n = 0;
 
-    for (; n < ARGS_MAX && row->argv[n]; n++)
-        argv[n] = (char *)(uintptr_t)row->argv[n];
-    argv[n++] = (char *)(uintptr_t)row->wrapper;
+    argv[n++] = (char *)(uintptr_t)l->interpreter;
+    for (size_t i = 0; l->args[i]; i++)
+        argv[n++] = (char *)(uintptr_t)l->args[i];
+    argv[n++] = (char *)(uintptr_t)wrap_call_find(l->name, NULL);
     argv[n++] = (char *)(uintptr_t) "hold"; /* tells the wrapper that it was started ahead */
     argv[n++] = (char *)(uintptr_t)HOLD;
     argv[n] = NULL;
@@ -128,6 +112,7 @@ __attribute__((noreturn)) static void become(const struct row *row)
 
 static void run(void *user)
 {
+    const enum plan_template *of = user;
     pid_t first = getpid(), pid;
     int r;
 
@@ -142,21 +127,23 @@ static void run(void *user)
     }
     if (pid < 0 || waitpid(pid, &r, 0) < 0 || r != 0)
         runner_fail("start", pid < 0 ? -errno : -EAGAIN);
-    become(user);
+    become(language_of_template(*of));
 }
 
 /* ---- a shell ---- */
-
-static const struct row shell = {{"/bin/bash"}, NULL};
 
 /* As many arguments as its job will have (lang_shell.c). They are never looked at, but for the case
  * that nobody was there to put others in their place. */
 static void run_shell(void *user)
 {
-    const struct row *row = user;
+    const enum plan_template *of = user;
     char text[ROOM] = "exit 126 #", room[ROOM] = "ROOM=";
-    char *argv[] = {
-        (char *)(uintptr_t)row->argv[0], (char *)"-c", (char *)"--", text, (char *)"bash", NULL};
+    char *argv[] = {(char *)(uintptr_t)language_of_template(*of)->interpreter,
+                    (char *)"-c",
+                    (char *)"--",
+                    text,
+                    (char *)"bash",
+                    NULL};
     char *envp[] = {(char *)"LD_PRELOAD=/opt/sandbox-executor/bin/" PRESTART_SHELL, room, NULL};
 
     memset(text + strlen(text), ' ', sizeof text - 1 - strlen(text));
@@ -167,23 +154,37 @@ static void run_shell(void *user)
 
 /* ---- which ---- */
 
+/* One for each that there could be: which language it is, the table of languages says. */
+#define FIRST TEMPLATE_PRESTARTED_FIRST
+static const enum plan_template known[] = {FIRST,     FIRST + 1, FIRST + 2, FIRST + 3,
+                                           FIRST + 4, FIRST + 5, FIRST + 6, FIRST + 7};
+#define HOST(i)                                                                                    \
+    {                                                                                              \
+        run, (void *)(uintptr_t)&known[i], NULL                                                    \
+    }
 static const struct init_host hosts[] = {
-    {run_shell, (void *)(uintptr_t)&shell, NULL},
-    {run,       (void *)(uintptr_t)&ruby,  NULL},
-    {run,       (void *)(uintptr_t)&php,   NULL},
-    {run,       (void *)(uintptr_t)&perl,  NULL},
+    {run_shell, (void *)(uintptr_t)&known[0], NULL},
+    HOST(1),
+    HOST(2),
+    HOST(3),
+    HOST(4),
+    HOST(5),
+    HOST(6),
+    HOST(7),
 };
+_Static_assert(TEMPLATE_SHELL == FIRST, "the shell is the first");
+_Static_assert(TEMPLATE_WASM_FIRST - FIRST <= ARRAY_LEN(hosts), "room for all");
 
 const struct init_host *prestart_host(enum plan_template t)
 {
-    return template_is_prestarted(t) ? &hosts[t - TEMPLATE_PRESTARTED_FIRST] : NULL;
+    return template_is_prestarted(t) ? &hosts[t - FIRST] : NULL;
 }
 
 bool prestart_has(enum plan_template t, int programs)
 {
-    const struct init_host *host = prestart_host(t);
+    const struct call_lang *l = template_is_prestarted(t) ? language_of_template(t) : NULL;
 
-    if (!host || access(((const struct row *)host->user)->argv[0], X_OK) < 0)
+    if (!l || access(l->interpreter, X_OK) < 0)
         return false;
     return t != TEMPLATE_SHELL || faccessat(programs, PRESTART_SHELL, R_OK, 0) == 0;
 }

@@ -13,7 +13,9 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "call/langs.h"
 #include "core/frame.h"
+#include "core/templates.h"
 #include "lang/lang_job.h"
 #include "lang/langs.h"
 #include "lang/wrap.h"
@@ -611,6 +613,59 @@ static void only_some_handlers_run_in_webassembly(void **state)
     assert_refused(&s, "WebAssembly");
 }
 
+/* ---- the table of languages ---- */
+
+static size_t rows_named(const char *name)
+{
+    const struct call_lang *l;
+    size_t n = 0;
+
+    for (size_t i = 0; (l = language(i)); i++) {
+        n += strcmp(l->name, name) == 0;
+        for (size_t k = 0; k < CALL_ALIASES_MAX && l->alias[k]; k++)
+            n += strcmp(l->alias[k], name) == 0;
+    }
+    return n;
+}
+
+static void every_name_is_of_one_language(void **state)
+{
+    const struct call_lang *l;
+
+    (void)state;
+    for (size_t i = 0; (l = language(i)); i++) {
+        assert_int_equal(rows_named(l->name), 1);
+        assert_int_equal(language_find(l->name, strlen(l->name), l->flags), i);
+        for (size_t k = 0; k < CALL_ALIASES_MAX && l->alias[k]; k++) {
+            assert_int_equal(rows_named(l->alias[k]), 1);
+            assert_int_equal(language_find(l->alias[k], strlen(l->alias[k]), l->flags), i);
+        }
+    }
+}
+
+static void every_language_can_be_started(void **state)
+{
+    static const unsigned without = CALL_COMPILED | CALL_MODULE;
+    const struct call_lang *l;
+
+    (void)state;
+    for (size_t i = 0; (l = language(i)); i++) {
+        assert_non_null(l->interpreter);
+        if (l->flags & LANGUAGE_FUNCTION && !(l->flags & without))
+            assert_non_null(wrap_call_find(l->name, NULL));
+        if (template_is_prestarted(l->template))
+            assert_ptr_equal(language_of_template(l->template), l);
+    }
+    assert_null(wrap_call_find("no such language", NULL));
+}
+
+static void every_template_has_a_row(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < TEMPLATE_COUNT; t++)
+        assert_true(templates[t].name && templates[t].megabytes > 0 && templates[t].pool > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -636,6 +691,9 @@ int main(void)
         cmocka_unit_test(cold_is_cold),
         cmocka_unit_test(webassembly_is_told_what_to_be),
         cmocka_unit_test(only_some_handlers_run_in_webassembly),
+        cmocka_unit_test(every_name_is_of_one_language),
+        cmocka_unit_test(every_language_can_be_started),
+        cmocka_unit_test(every_template_has_a_row),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
