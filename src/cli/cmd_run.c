@@ -3,21 +3,19 @@
  * sbx run: one file to POST /execute, and its result as if the program had run here: output on the
  * same streams, the same exit status, a returned value on a last line.
  */
+#include <curl/curl.h>
 #include <errno.h>
 #include <getopt.h>
-#include <netdb.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
 #include "base/json.h"
 #include "base/jw.h"
-#include "base/os.h"
+#include "call/langs.h"
 #include "cli/cmds.h"
 
 enum {
@@ -26,8 +24,6 @@ enum {
     REQUEST_MAX = 512 << 20,
     SECRET_MAX = 4096,
     PATH_ROOM = 1024,
-    PORT_ROOM = 16,
-    HEAD_MAX = 16384,
 };
 
 struct run_options {
@@ -49,19 +45,13 @@ static const char usage_text[] =
 
 static const char *language_of(const char *file)
 {
-    static const char *const endings[][2] = {
-        {".py",  "python"    },
-        {".js",  "javascript"},
-        {".mjs", "javascript"},
-        {".cjs", "javascript"},
-        {".sh",  "shell"     },
-    };
     const char *dot = strrchr(file, '.');
+    const struct call_lang *l;
 
-    for (size_t i = 0; dot && i < ARRAY_LEN(endings); i++) {
-        if (strcmp(dot, endings[i][0]) == 0)
-            return endings[i][1];
-    }
+    for (size_t i = 0; dot && (l = language(i)); i++)
+        for (size_t k = 0; k < LANGUAGE_ENDINGS_MAX && l->ending[k]; k++)
+            if (l->flags & LANGUAGE_EXECUTE && strcmp(dot, l->ending[k]) == 0)
+                return l->name;
     return NULL;
 }
 
@@ -161,125 +151,76 @@ static void secret_find(char out[SECRET_MAX])
 
 /* ---- the exchange ---- */
 
-/* host, port: views into the url "http://host:port"; a bracketed IPv6 address is allowed. */
-static bool url_split(const char *url, char host[PATH_ROOM], char port[PORT_ROOM])
+static size_t on_body(char *p, size_t size, size_t n, void *user)
 {
-    const char *p = url, *end, *colon;
-
-    if (strncmp(p, "http://", 7) != 0)
-        return false;
-    p += 7;
-    end = p + strcspn(p, "/?#");
-    colon = *p == '[' ? memchr(p, ']', (size_t)(end - p)) : p;
-    if (!colon)
-        return false;
-    colon = memchr(colon, ':', (size_t)(end - colon));
-    (void)snprintf(port, PORT_ROOM, "%.*s", colon ? (int)(end - colon - 1) : 2,
-                   colon ? colon + 1 : "80");
-    end = colon ? colon : end;
-    if (*p == '[' && end[-1] == ']')
-        p++, end--;
-    (void)snprintf(host, PATH_ROOM, "%.*s", (int)(end - p), p);
-    return host[0] != '\0';
+    return buf_put(user, p, size * n) < 0 ? 0 : size * n;
 }
 
-/* A connected socket, or -1 after saying why. */
-static int dial(const char *host, const char *port)
+/* The address of /execute; -1: that is no URL of a daemon. */
+static int url_make(const struct run_options *o, char url[PATH_ROOM])
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    int r = getaddrinfo(host, port, &hints, &found), fd = -1;
+    const char *port = getenv("EXECUTOR_PORT");
+    size_t n = o->url ? strlen(o->url) : 0;
 
-    if (r != 0) {
-        (void)fprintf(stderr, "sbx: %s: %s\n", host, gai_strerror(r));
+    if (!o->url) {
+        (void)snprintf(url, PATH_ROOM, "http://127.0.0.1:%.16s/execute",
+                       port && *port ? port : "8080");
+        return 0;
+    }
+    while (n > 0 && o->url[n - 1] == '/')
+        n--;
+    if ((strncmp(o->url, "http://", 7) != 0 && strncmp(o->url, "https://", 8) != 0) || n < 8 ||
+        n + sizeof "/execute" > PATH_ROOM)
         return -1;
-    }
-    for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
-        fd = os_socket(a->ai_family, a->ai_socktype, a->ai_protocol);
-        if (fd >= 0 && (fd_nonblock(fd, false) < 0 || connect(fd, a->ai_addr, a->ai_addrlen) < 0)) {
-            r = errno;
-            closep(&fd);
-            fd = -1;
-        }
-    }
-    freeaddrinfo(found);
-    if (fd < 0)
-        (void)fprintf(stderr, "sbx: no daemon at %s port %s: %s\n", host, port, strerror(r));
-    return fd;
+    (void)snprintf(url, PATH_ROOM, "%.*s/execute", (int)n, o->url);
+    return 0;
 }
 
-static int receive_all(int fd, struct buf *out)
+static struct curl_slist *headers_make(void)
 {
-    char part[65536];
-
-    for (;;) {
-        ssize_t n = recv(fd, part, sizeof part, 0);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? -errno : 0;
-        if (buf_put(out, part, (size_t)n) < 0)
-            return -EFBIG;
-    }
-}
-
-/* The connection is closed after the answer, so that its end is the end of the body. */
-static int head_make(const char *host, size_t body_n, struct buf *out)
-{
-    char secret[SECRET_MAX];
+    char secret[SECRET_MAX], bearer[SECRET_MAX + 32];
+    /* "Expect:" leaves that header out: the body follows at once */
+    struct curl_slist *all = curl_slist_append(NULL, "Content-Type: application/json"), *more;
 
     secret_find(secret);
-    (void)buf_printf(out,
-                     "POST /execute HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
-                     "Content-Length: %zu\r\nConnection: close\r\n",
-                     host, body_n);
-    if (secret[0] && strspn(secret, " \t\r\n") == 0)
-        (void)buf_printf(out, "Authorization: Bearer %s\r\n", secret);
-    return buf_puts(out, "\r\n");
-}
-
-/* The status; what is left in `answer` is the body. -1 when it is not HTTP. */
-static long answer_split(struct buf *answer)
-{
-    const char *end = answer->p ? strstr(answer->p, "\r\n\r\n") : NULL;
-    long status;
-
-    if (!end || strncmp(answer->p, "HTTP/1.1 ", 9) != 0)
-        return -1;
-    status = strtol(answer->p + 9, NULL, 10);
-    buf_consume(answer, (size_t)(end - answer->p) + 4);
-    return status;
+    (void)snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", secret);
+    more = all ? curl_slist_append(all, "Expect:") : NULL;
+    if (more && secret[0] && strspn(secret, " \t\r\n") == 0)
+        more = curl_slist_append(all, bearer);
+    if (!more)
+        curl_slist_free_all(all);
+    return more ? all : NULL;
 }
 
 /* The status of the answer, or -1 after saying why. */
 static long exchange(const struct run_options *o, const struct buf *request, struct buf *answer)
 {
-    char host[PATH_ROOM] = "127.0.0.1", port[PORT_ROOM] = "8080";
-    const char *wanted = getenv("EXECUTOR_PORT");
-    cleanup_with(buf_done) struct buf head = BUF_INIT(HEAD_MAX);
-    cleanup_close int fd = -1;
-    long status;
-    int r;
+    char url[PATH_ROOM], why[CURL_ERROR_SIZE] = "";
+    struct curl_slist *headers = headers_make();
+    CURL *c = curl_easy_init();
+    CURLcode r = CURLE_OUT_OF_MEMORY;
+    long status = -1;
 
-    if (wanted && *wanted)
-        (void)snprintf(port, sizeof port, "%s", wanted);
-    if (o->url && !url_split(o->url, host, port)) {
+    if (url_make(o, url) < 0) {
         (void)fprintf(stderr, "sbx: '%s' is not http://HOST:PORT\n", o->url);
-        return -1;
+    } else if (c && headers) {
+        (void)curl_easy_setopt(c, CURLOPT_URL, url);
+        (void)curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+        (void)curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+        (void)curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+        (void)curl_easy_setopt(c, CURLOPT_POSTFIELDS, request->p);
+        (void)curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->n);
+        (void)curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+        (void)curl_easy_setopt(c, CURLOPT_WRITEDATA, answer);
+        (void)curl_easy_setopt(c, CURLOPT_ERRORBUFFER, why);
+        r = curl_easy_perform(c);
+        if (r == CURLE_OK)
+            (void)curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
+        else
+            (void)fprintf(stderr, "sbx: %s: %s\n", url, why[0] ? why : curl_easy_strerror(r));
     }
-    fd = dial(host, port);
-    if (fd < 0 || head_make(host, request->n, &head) < 0)
-        return -1;
-    r = fd_write_all(fd, head.p, head.n);
-    if (r == 0)
-        r = fd_write_all(fd, request->p, request->n);
-    if (r == 0 || r == -EPIPE) /* an early refusal is an answer, too */
-        r = receive_all(fd, answer);
-    status = r < 0 ? -1 : answer_split(answer);
-    if (status < 0)
-        (void)fprintf(stderr, "sbx: %s port %s: %s\n", host, port,
-                      r < 0 ? strerror(-r) : "the answer is not HTTP");
+    curl_easy_cleanup(c);
+    curl_slist_free_all(headers);
     return status;
 }
 
