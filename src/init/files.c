@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include "base/fd.h"
 #include "base/os.h"
 #include "init/archive.h"
+#include "init/beside.h"
 #include "init/entries.h"
 #include "init/fs.h"
 #include "init/loopback.h"
@@ -137,10 +140,93 @@ static int copy_rest(int from, int to, int64_t *total)
     return n < 0 ? -errno : 0;
 }
 
+/* Where the content goes until it is whole. */
+struct upload {
+    struct beside beside; /* none: the file is written in place */
+    int dir, fd;          /* owned: the directory; the file written in place */
+    const char *base;
+    char path[PATH_MAX]; /* without links */
+    mode_t mode;         /* of the file that is replaced; 0: there is none */
+};
+
+static int upload_fd(const struct upload *u)
+{
+    return u->beside.fd >= 0 ? u->beside.fd : u->fd;
+}
+
+/*
+ * Can the file be replaced by another? Not what is no ordinary file, has several names (the others
+ * would keep the old content) or is mounted by itself. 1 or 0, or -errno: it must not be written.
+ */
+static int replaceable(struct upload *u, const char *path)
+{
+    struct stat st, dir;
+    char *slash;
+
+    if (!realpath(path, u->path)) {
+        if (errno != ENOENT || lstat(path, &st) == 0) /* a link to nothing makes its target */
+            return 0;
+        if (snprintf(u->path, sizeof u->path, "%s", path) >= (int)sizeof u->path)
+            return 0;
+    } else if (stat(u->path, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1) {
+        return 0;
+    } else if (faccessat(AT_FDCWD, u->path, W_OK, AT_EACCESS) < 0) {
+        return -errno;
+    } else {
+        u->mode = st.st_mode & 0777;
+    }
+    slash = strrchr(u->path, '/');
+    u->base = slash ? slash + 1 : u->path;
+    if (slash)
+        *slash = '\0';
+    u->dir = open(!slash ? "." : *u->path ? u->path : "/", FD_LOOK | O_DIRECTORY | O_CLOEXEC);
+    if (u->dir < 0 || fstat(u->dir, &dir) < 0)
+        return 0;
+    return *u->base && (u->mode == 0 || dir.st_dev == st.st_dev);
+}
+
+static int upload_open(struct upload *u, const char *path)
+{
+    int r = replaceable(u, path);
+
+    if (r > 0)
+        r = beside_open(&u->beside, u->dir, FILE_MODE);
+    else if (r == 0)
+        r = -EACCES;
+    else
+        return r;
+    if (r != -EACCES && r != -EPERM && r != -EROFS)
+        return r;
+    /* Not replaceable, or in a directory that cannot be written. */
+    u->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, FILE_MODE);
+    return u->fd >= 0 ? 0 : -errno;
+}
+
+/*
+ * The end of the content looks like the end of its sender. A daemon that has given up says so on
+ * the socket first, where it is silent otherwise until it has its answer.
+ */
+static bool is_given_up(int sock)
+{
+    struct pollfd p = {.fd = sock, .events = POLLIN};
+
+    return poll(&p, 1, 0) != 0;
+}
+
+static int upload_end(struct upload *u)
+{
+    if (u->beside.fd < 0)
+        return 0;
+    if (u->mode != 0 && fchmod(u->beside.fd, u->mode) < 0)
+        return -errno;
+    return beside_commit(&u->beside, u->base);
+}
+
 static void verb_write(const struct request *r)
 {
     struct init_msg m = {.verb = WORKER_DONE};
-    cleanup_close int fd = -1;
+    struct upload u = {.beside = BESIDE_NONE, .dir = -1, .fd = -1};
+    enum worker_op op = WORKER_OP_OPEN;
     char failed[PATH_MAX];
     struct stat st;
     int e;
@@ -149,24 +235,28 @@ static void verb_write(const struct request *r)
         worker_done(r->sock, -e, WORKER_OP_MKDIR, failed);
         return;
     }
-    fd = open(r->path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, FILE_MODE);
-    if (fd < 0) {
-        fail(r, WORKER_OP_OPEN);
-        return;
+    e = upload_open(&u, r->path);
+    if (e == 0) {
+        op = WORKER_OP_WRITE;
+        m.size = (int64_t)r->bytes_n;
+        e = fd_write_all(upload_fd(&u), r->bytes, r->bytes_n);
     }
-    e = fd_write_all(fd, r->bytes, r->bytes_n);
-    m.arg = 0;
-    m.size = (int64_t)r->bytes_n;
     if (e == 0 && r->fd >= 0)
-        e = copy_rest(r->fd, fd, &m.size);
-    if (e < 0) {
-        errno = -e;
-        fail(r, WORKER_OP_WRITE);
+        e = copy_rest(r->fd, upload_fd(&u), &m.size);
+    if (e == 0 && is_given_up(r->sock))
+        e = -ECANCELED;
+    if (e == 0 && fstat(upload_fd(&u), &st) == 0)
+        fill_stat(&m, &st);
+    if (e == 0)
+        e = upload_end(&u);
+    beside_drop(&u.beside);
+    fd_close_all((int[]){u.dir, u.fd}, 2);
+    if (e == 0) {
+        worker_say(r->sock, &m, NULL, 0, -1);
         return;
     }
-    if (fstat(fd, &st) == 0)
-        fill_stat(&m, &st);
-    worker_say(r->sock, &m, NULL, 0, -1);
+    errno = -e;
+    fail(r, op);
 }
 
 /* ---- directories ---- */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "init/beside.h"
 #include "wire/wire.h"
 
 enum { DIRECTORY_MODE = 0755, FILE_MODE = 0644, PART = 32 * 1024 };
@@ -61,7 +62,8 @@ static int copy(int to, int from, int64_t at, int64_t size)
 
 int put_file(int root, const char *name, int from, int64_t at, int64_t size)
 {
-    cleanup_close int dir = -1, fd = -1;
+    struct beside b = BESIDE_NONE;
+    cleanup_close int dir = -1;
     char path[INIT_NAME_MAX + 1], *last = path;
     size_t n = strlen(name);
     int r;
@@ -72,13 +74,11 @@ int put_file(int root, const char *name, int from, int64_t at, int64_t size)
     dir = make_parents(root, path, &last);
     if (dir < 0)
         return dir;
-    if (unlinkat(dir, last, 0) < 0 && errno != ENOENT)
-        return -errno;
-    fd = openat(dir, last, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
-    if (fd < 0)
-        return -errno;
-    r = copy(fd, from, at, size);
-    if (r < 0)
-        (void)unlinkat(dir, last, 0);
+    r = beside_open(&b, dir, FILE_MODE);
+    if (r == 0)
+        r = copy(b.fd, from, at, size);
+    if (r == 0)
+        r = beside_commit(&b, last);
+    beside_drop(&b);
     return r;
 }

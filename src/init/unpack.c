@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/tar.h"
 #include "init/archive.h"
+#include "init/beside.h"
 #include "init/files.h"
 #include "init/worker.h"
 
@@ -36,7 +37,7 @@ struct unpacking {
     int parent;                 /* owned: of the entry last looked at; -1: none yet */
     char parent_name[PATH_MAX]; /* how it was found */
     char base[NAME_MAX + 1];    /* the entry's own name in there */
-    int file;                   /* owned: being written; -1: none */
+    struct beside file;         /* being written */
     struct tar_entry entry;     /* of that file; names are gone */
     struct buf later;           /* struct later and names, each rounded up */
     uint64_t bytes;             /* of files */
@@ -137,14 +138,12 @@ static int place(struct unpacking *u, int (*make)(struct unpacking *u, const str
 
 static int make_file(struct unpacking *u, const struct tar_entry *e)
 {
-    int fd = openat(u->parent, u->base,
-                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, FIRST_MODE);
+    struct stat st;
 
-    if (fd < 0)
-        return -errno;
-    u->file = fd;
+    if (fstatat(u->parent, u->base, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+        return -EISDIR;
     u->entry = *e;
-    return 0;
+    return beside_open(&u->file, u->parent, FIRST_MODE);
 }
 
 /* For utimensat(): read now, changed then. A time that no file system keeps is no failure. */
@@ -270,7 +269,7 @@ static int on_entry(void *user, const struct tar_entry *e)
 static int on_data(void *user, const char *p, size_t n)
 {
     struct unpacking *u = user;
-    int r = fd_write_all(u->file, p, n);
+    int r = fd_write_all(u->file.fd, p, n);
 
     u->bytes += n;
     return r < 0 ? fail(u, -r, WORKER_OP_WRITE) : 0;
@@ -280,13 +279,14 @@ static int on_entry_end(void *user)
 {
     struct unpacking *u = user;
     struct timespec t[2];
+    int r;
 
     fill_times(t, u->entry.mtime_s, u->entry.mtime_ns);
-    (void)futimens(u->file, t);
-    if (fchmod(u->file, u->entry.mode) < 0)
+    (void)futimens(u->file.fd, t);
+    if (fchmod(u->file.fd, u->entry.mode) < 0)
         return fail(u, errno, WORKER_OP_OPEN);
-    (void)close(take_fd(&u->file));
-    return 0;
+    r = beside_commit(&u->file, u->base);
+    return r < 0 ? fail(u, -r, WORKER_OP_OPEN) : 0;
 }
 
 /* ---- all of it ---- */
@@ -327,7 +327,8 @@ static void answer(struct unpacking *u, int sock, int result, const char *path)
 
 void archive_unpack(int sock, const struct init_msg *m, const char *path, int fd)
 {
-    struct unpacking u = {.top = -1, .parent = -1, .file = -1, .later = BUF_INIT(LATER_MAX)};
+    struct unpacking u = {
+        .top = -1, .parent = -1, .file = BESIDE_NONE, .later = BUF_INIT(LATER_MAX)};
     const struct tar_limits limits = {
         .entries = (uint64_t)m->arg, .bytes = (uint64_t)m->size, .depth = m->token};
     const struct tar_sink sink = {on_entry, on_data, on_entry_end, &u};
@@ -345,11 +346,10 @@ void archive_unpack(int sock, const struct init_msg *m, const char *path, int fd
     }
     tar_open(&u.reader, &limits, &sink);
     r = read_all(&u, fd);
-    if (u.file >= 0)
-        (void)unlinkat(u.parent, u.base, 0);
+    beside_drop(&u.file);
     set_later(&u);
     answer(&u, sock, r, path);
     tar_close(&u.reader);
     buf_done(&u.later);
-    fd_close_all((int[]){u.file, u.parent, u.top}, 3);
+    fd_close_all((int[]){u.parent, u.top}, 2);
 }

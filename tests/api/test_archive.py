@@ -457,6 +457,13 @@ def test_a_client_that_leaves_an_upload_leaves_nothing_half(daemon, box, here):
     harness.wait_until(lambda: box.sh(f"ls -A {here} 2>/dev/null || true") in ("whole\n", ""), "nothing half is there")
 
 
+def test_an_archive_that_ends_in_a_file_leaves_the_old_content_of_it(box, here):
+    assert box.put(here, archive(member("first", b"old"), member("second", b"old"))).status == 200
+    new = archive(member("first", b"new"), member("second", b"new" * 500), kind=tarfile.USTAR_FORMAT)
+    assert box.put(here, new[:512 + 512 + 512 + 700]).status == 400
+    assert box.sh(f"cd {here} && cat first second && ls -A") == "newoldfirst\nsecond\n"
+
+
 def test_a_client_that_leaves_a_download_leaves_nothing_behind(daemon, box, here):
     box.sh(f"mkdir {here}; cd {here}; truncate -s 1G sparse")
     before = len(harness.open_files(daemon.pid)) + 17

@@ -388,6 +388,73 @@ def test_a_full_disk_ends_an_upload_early(daemon):
     daemon.request("DELETE", at)
 
 
+FRAMES = {
+    "length": (b"Content-Length: 1000000\r\n", b"new"),
+    "chunks": (b"Transfer-Encoding: chunked\r\n", b"3\r\nnew\r\n"),
+    "large": (b"Content-Length: 4000000\r\n", b"n" * 3_000_000),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_an_upload_that_breaks_off_leaves_the_old_content(daemon, frame):
+    """The new content is there when the upload is whole, and not before."""
+    box = Sandbox(daemon)
+    box.sh("mkdir -p up && cd up && rm -rf * && echo old >f && chmod 640 f && echo old >target && ln -s target link")
+    framing, body = FRAMES[frame]
+    for name in ("f", "link", "fresh"):
+        with daemon.socket() as s:
+            s.sendall(b"PUT /v1/sandboxes/default/files/workspace/up/%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
+                      b"%s\r\n%s" % (name.encode(), daemon.secret.encode(), framing, body))
+            # Its worker has the file open by now, or will soon: either way nothing may be seen of it.
+            assert box.sh(f"cat up/{name} 2>/dev/null || echo old") == "old\n"
+        harness.wait_until(lambda: not uploads(daemon), "the worker has given up")
+    assert box.sh("cd up && cat f target && ls -A && stat -c %a f") == "old\nold\nf\nlink\ntarget\n640\n"
+    for name in ("f", "link", "fresh"):
+        r = daemon.request("PUT", f"/v1/sandboxes/default/files/workspace/up/{name}", body=b"new\n")
+        assert r.status == 200 and r.json()["size"] == 4
+    assert box.sh("cd up && cat f target fresh && ls -A && stat -c %a f && readlink link") == \
+        "new\nnew\nnew\nf\nfresh\nlink\ntarget\n640\ntarget\n"
+
+
+def uploads(daemon):
+    """Workers that hold a file below the directory of the test above, or one without a name, open."""
+    found = []
+    for pid in daemon.tree():
+        if harness.read_proc(pid, "comm").strip() == b"sandbox-worker":
+            found += [fd for fd in harness.open_files(pid) if "/workspace/" in link_of(pid, fd)]
+    return found
+
+
+def link_of(pid, number):
+    try:
+        return os.readlink(f"/proc/{pid}/fd/{number}")
+    except OSError:
+        return ""
+
+
+def test_what_cannot_be_replaced_is_written_in_place(daemon):
+    box = Sandbox(daemon)
+    box.sh("rm -rf in && mkdir in && cd in && echo old >a && ln a b && ln -s nothing c && mkdir d && echo old >d/e && chmod 555 d"
+           " && echo old >r && chmod 444 r && mkfifo p")
+    put = lambda name: daemon.request("PUT", f"/v1/sandboxes/default/files/workspace/in/{name}", body=b"new\n").status
+    assert [put(name) for name in ("a", "c", "d/e", "r", "d", "p")] == [200, 200, 200, 403, 409, 400]
+    assert box.sh("cd in && cat b nothing d/e r") == "new\nnew\nnew\nold\n"
+    assert box.sh("cd in && stat -c %h a && ls -A d") == "2\ne\n"
+    assert box.call("write_file", path="in/a", content="again") == {"success": True}
+    assert box.sh("cat in/b; chmod -R u+w in; rm -rf in") == "again"
+
+
+def test_a_full_disk_leaves_the_old_content(daemon):
+    info = create(daemon, limits={"disk_mb": 4})
+    at = f"/v1/sandboxes/{info['id']}"
+    box = Sandbox(daemon, at)
+    assert daemon.request("PUT", at + "/files/workspace/f", body=b"old\n").status == 200
+    assert daemon.request("PUT", at + "/files/workspace/f", body=bytes(8 << 20)).status == 507
+    assert not box.call("write_file", path="f", content="x" * (8 << 20))["success"]
+    assert box.sh("cat f; ls -A") == "old\nf\n"
+    daemon.request("DELETE", at)
+
+
 def test_a_client_that_leaves_during_an_upload(daemon):
     box = Sandbox(daemon)
 
