@@ -34,6 +34,16 @@ const char *artifact_type(const char *path)
     return "artifact";
 }
 
+bool artifact_is_lost(const struct artifact *a)
+{
+    return a->fate == ARTIFACT_TOO_LARGE || a->fate == ARTIFACT_FAILED;
+}
+
+const char *artifact_reason(const struct artifact *a)
+{
+    return a->fate == ARTIFACT_TOO_LARGE ? "too_large" : "storage";
+}
+
 static struct artifact *artifact_new(const char *path, size_t n)
 {
     struct artifact *a = calloc(1, sizeof *a);

@@ -8,8 +8,18 @@
 
 #include "core/port_store.h"
 
+/* What became of the copy that others can ask for. */
+enum artifact_fate {
+    ARTIFACT_KEPT,
+    ARTIFACT_UNWANTED,  /* nothing is kept here (RETAIN_COUNT=0) */
+    ARTIFACT_TOO_LARGE, /* for RETAIN_BYTES, or for what is hashed of one execution */
+    ARTIFACT_FAILED,    /* the state directory is full, or failed */
+    ARTIFACT_FATE_COUNT,
+};
+
 struct artifact {
     char *path; /* owned; relative to the workspace, UTF-8 */
+    enum artifact_fate fate;
     int64_t mtime_s, mtime_ns;
     struct stored stored;
 };
@@ -23,6 +33,9 @@ struct artifacts {
 /* Never hidden, never with "..", never absolute, always UTF-8. */
 bool artifact_is_reported(const char *path, size_t n);
 const char *artifact_type(const char *path); /* "output", "log" or "artifact" */
+/* It was to be kept and is not: it is listed apart, with its reason. */
+bool artifact_is_lost(const struct artifact *a);
+const char *artifact_reason(const struct artifact *a); /* "too_large" or "storage" */
 
 /* The new artifact, or NULL when it is not to be reported. It stays where it is until freed. */
 struct artifact *artifacts_add(struct artifacts *a, const char *path, size_t n);

@@ -247,6 +247,18 @@ struct kept {
     struct artifact *a;
 };
 
+/* It could not be kept. The first one of an execution is logged with its reason. */
+static void lose(struct execution *x, struct artifact *a, int sys)
+{
+    a->fate = ARTIFACT_FAILED;
+    x->app->metrics.artifacts_lost++;
+    if (x->artifact_lost)
+        return;
+    x->artifact_lost = true;
+    log_event(&x->app->log, LOG_ERROR, "artifact_lost", LOG_STR("execution_id", x->id),
+              LOG_STR("path", a->path), LOG_STR("reason", strerror(sys)));
+}
+
 static void on_kept(void *user, const struct stored *s)
 {
     struct kept *k = user;
@@ -255,6 +267,8 @@ static void on_kept(void *user, const struct stored *s)
     k->a->stored = *s;
     if (s->number != 0)
         x->app->metrics.artifact_bytes += s->size;
+    else if (s->sys != 0)
+        lose(x, k->a, s->sys);
     free(k);
     x->keeping--;
     if (x->keeping < FILES_AHEAD)
@@ -269,17 +283,23 @@ static bool file_keep(struct execution *x, struct run_file *f, struct artifact *
     struct stat st;
     bool copy;
 
+    a->fate = ARTIFACT_FAILED; /* until there is a copy */
     if (fstat(f->fd, &st) < 0)
         return false;
     a->stored.size = (uint64_t)st.st_size;
-    if (a->stored.size > x->hash_left)
+    if (a->stored.size > x->hash_left) {
+        a->fate = ARTIFACT_TOO_LARGE;
         return false;
+    }
     k = malloc(sizeof *k);
     if (!k)
         return false;
     *k = (struct kept){.x = x, .a = a};
     x->hash_left -= a->stored.size;
     copy = registry_charge(&x->app->registry, x, a->stored.size);
+    a->fate = copy                                  ? ARTIFACT_KEPT
+              : x->app->registry.count_max == 0 ? ARTIFACT_UNWANTED
+                                                    : ARTIFACT_TOO_LARGE;
     if (store_keep(x->app->store, take_fd(&f->fd), a->stored.size, copy, on_kept, k) < 0) {
         free(k);
         return false;

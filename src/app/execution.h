@@ -68,6 +68,7 @@ struct execution {
     struct artifacts artifacts;
     size_t keeping;       /* files being copied */
     uint64_t hash_left;   /* bytes that may still be hashed for it */
+    bool artifact_lost;   /* one could not be kept, and that was logged */
     uint64_t kept_bytes;  /* what it counts for in the registry */
     uint64_t finished_us; /* monotonic */
     bool run_ended;

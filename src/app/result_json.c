@@ -81,23 +81,47 @@ static void write_artifact_paths(struct jw *w, const struct artifacts *a)
     jw_key(w, "artifacts");
     jw_array(w);
     for (size_t i = 0; i < a->n; i++)
-        jw_string(w, a->v[i]->path);
+        if (!artifact_is_lost(a->v[i]))
+            jw_string(w, a->v[i]->path);
+    jw_array_end(w);
+}
+
+/* Files that nobody can ask for: there is no copy of them. */
+static void write_lost(struct jw *w, const struct artifacts *a)
+{
+    jw_key(w, "left_out");
+    jw_array(w);
+    for (size_t i = 0; i < a->n; i++) {
+        if (!artifact_is_lost(a->v[i]))
+            continue;
+        jw_object(w);
+        jw_kv_string(w, "path", a->v[i]->path);
+        jw_kv_int(w, "size", (int64_t)a->v[i]->stored.size);
+        jw_kv_string(w, "reason", artifact_reason(a->v[i]));
+        jw_object_end(w);
+    }
     jw_array_end(w);
 }
 
 static void write_artifacts(struct jw *w, const struct execution *x)
 {
     const struct artifacts *a = &x->artifacts;
-    int64_t left_out = a->left_out + x->result.files_left_out;
+    int64_t left_out = a->left_out + x->result.files_left_out, lost = 0;
 
     write_artifact_paths(w, a);
     jw_key(w, "artifact_metadata");
     jw_array(w);
-    for (size_t i = 0; i < a->n; i++)
-        write_artifact(w, a->v[i]);
+    for (size_t i = 0; i < a->n; i++) {
+        if (artifact_is_lost(a->v[i]))
+            lost++;
+        else
+            write_artifact(w, a->v[i]);
+    }
     jw_array_end(w);
-    if (left_out > 0)
-        jw_kv_int(w, "artifacts_left_out", left_out);
+    if (lost > 0)
+        write_lost(w, a);
+    if (left_out + lost > 0)
+        jw_kv_int(w, "artifacts_left_out", left_out + lost);
 }
 
 static void write_termination(struct jw *w, const struct execution *x)

@@ -20,6 +20,7 @@ struct store;
 /* What became of one file. */
 struct stored {
     uint64_t number; /* 0: not kept */
+    int sys;         /* a copy was wanted and failed: errno; 0 otherwise */
     uint64_t size;
     char sha256[STORE_HEX_MAX]; /* "" when it could not be read */
 };
@@ -34,5 +35,7 @@ must_check int store_keep(struct store *s, int fd, uint64_t size, bool copy, sto
                           void *user);
 /* Opens a copy for reading: a descriptor, or -1. */
 must_check int store_read(struct store *s, uint64_t number, struct err *e);
+/* Has the last copy failed, and is there still no room for another? For those who watch over it. */
+bool store_is_full(struct store *s);
 /* Forgets a copy. Readers that already have a descriptor keep it. */
 void store_drop(struct store *s, uint64_t number);

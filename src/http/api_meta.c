@@ -55,6 +55,8 @@ static void write_running(struct jw *w, const struct app *a)
     jw_kv_string(w, "isolation", a->jail->ops->name);
     if (!(a->jail->traits & JAIL_FS))
         jw_kv_string(w, "warning", "programs run without isolation");
+    if (store_is_full(a->store))
+        jw_kv_string(w, "state_directory", "full: artifacts are not kept");
     jw_kv_string(w, "platform", "linux");
     jw_kv_double(w, "uptime_seconds", uptime_s(a), 3);
     jw_kv_int(w, "active_executions", (int64_t)a->registry.active_n);

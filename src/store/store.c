@@ -14,12 +14,19 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "base/fd.h"
 #include "base/random.h"
 #include "base/sha256.h"
 
-enum { STORE_NAME_MAX = 24, STORE_CHUNK = 256 * 1024, STORE_RANDOM = 8, STORE_STUCK_MAX = 64 };
+enum {
+    STORE_NAME_MAX = 24,
+    STORE_CHUNK = 256 * 1024,
+    STORE_RANDOM = 8,
+    STORE_STUCK_MAX = 64,
+    STORE_ROOM = 64 * 1024, /* bytes: with so much room the disk counts as full no longer */
+};
 
 struct store {
     struct work_pool *pool; /* borrowed */
@@ -28,13 +35,14 @@ struct store {
     uint64_t last;                   /* the last number given out */
     uint64_t stuck[STORE_STUCK_MAX]; /* what could not be removed, and will be tried again */
     size_t stuck_n;
+    bool failed; /* the last copy that was wanted could not be made */
 };
 
 /* One file on its way. */
 struct keeping {
     struct work work; /* first */
-    int dir;          /* borrowed */
-    int fd;           /* owned */
+    struct store *store; /* borrowed */
+    int fd;              /* owned */
     bool copy;
     struct stored stored;
     store_kept_fn *fn;
@@ -46,7 +54,7 @@ static void number_name(uint64_t number, char out[STORE_NAME_MAX])
     (void)snprintf(out, STORE_NAME_MAX, "%" PRIu64, number);
 }
 
-/* Reads what was announced, no more; 0 or -1. `to` < 0: only hashes. */
+/* Reads what was announced, no more; 0 or -errno. `to` < 0: only hashes. */
 static int copy_bytes(int from, int to, uint64_t size, struct sha256 *h)
 {
     cleanup_free char *chunk = malloc(STORE_CHUNK);
@@ -55,17 +63,20 @@ static int copy_bytes(int from, int to, uint64_t size, struct sha256 *h)
     while (chunk && at < size) {
         size_t want = size - at < STORE_CHUNK ? (size_t)(size - at) : STORE_CHUNK;
         ssize_t n = pread(from, chunk, want, (off_t)at);
+        int r = 0;
 
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return -1;
+            return n < 0 ? -errno : -ENODATA;
         sha256_add(h, chunk, (size_t)n);
-        if (to >= 0 && fd_write_all(to, chunk, (size_t)n) < 0)
-            return -1;
+        if (to >= 0)
+            r = fd_write_all(to, chunk, (size_t)n);
+        if (r < 0)
+            return r;
         at += (uint64_t)n;
     }
-    return chunk ? 0 : -1;
+    return chunk ? 0 : -ENOMEM;
 }
 
 static void keep_run(struct work *w)
@@ -74,18 +85,23 @@ static void keep_run(struct work *w)
     cleanup_with(sha256_freep) struct sha256 *h = sha256_new();
     cleanup_close int to = -1;
     char name[STORE_NAME_MAX];
+    int r = h ? 0 : -ENOMEM;
 
     number_name(k->stored.number, name);
-    if (h && k->copy)
-        to = openat(k->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (h && copy_bytes(k->fd, to, k->stored.size, h) == 0) {
+    if (r == 0 && k->copy)
+        to = openat(k->store->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (r == 0 && k->copy && to < 0)
+        r = -errno;
+    if (r == 0)
+        r = copy_bytes(k->fd, to, k->stored.size, h);
+    if (r == 0)
         sha256_end_hex(h, k->stored.sha256);
-        if (to >= 0)
-            return;
-    }
+    if (r == 0 && k->copy)
+        return;
     if (to >= 0)
-        (void)unlinkat(k->dir, name, 0);
+        (void)unlinkat(k->store->dir, name, 0);
     k->stored.number = 0;
+    k->stored.sys = k->copy ? -r : 0;
 }
 
 static void keep_done(struct work *w)
@@ -93,6 +109,8 @@ static void keep_done(struct work *w)
     struct keeping *k = (struct keeping *)w;
 
     closep(&k->fd);
+    if (k->copy)
+        k->store->failed = k->stored.sys != 0;
     k->fn(k->user, &k->stored);
     free(k);
 }
@@ -107,7 +125,7 @@ int store_keep(struct store *s, int fd, uint64_t size, bool copy, store_kept_fn 
     }
     *k = (struct keeping){
         .work = {.run = keep_run,     .done = keep_done},
-        .dir = s->dir,
+        .store = s,
         .fd = fd,
         .copy = copy,
         .stored = {.number = ++s->last, .size = size     },
@@ -126,6 +144,16 @@ int store_read(struct store *s, uint64_t number, struct err *e)
     number_name(number, name);
     fd = openat(s->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     return fd < 0 ? err_sys(e, -errno, "open the kept copy") : fd;
+}
+
+bool store_is_full(struct store *s)
+{
+    struct statvfs v;
+
+    if (s->failed && fstatvfs(s->dir, &v) == 0 && v.f_favail > 0 &&
+        v.f_bavail * v.f_frsize >= STORE_ROOM)
+        s->failed = false;
+    return s->failed;
 }
 
 static bool remove_copy(const struct store *s, uint64_t number)

@@ -172,6 +172,8 @@ def test_a_sparse_giant_does_not_hold_up_the_service(daemon):
     assert daemon.health().status == 200
     body = run.receive().json()
     assert body["status"] in ("success", "failed", "error")
+    assert body["artifacts"] == ["small"]
+    assert body["left_out"] == [{"path": "giant", "size": 200 << 30, "reason": "too_large"}]
     run.close()
 
 

@@ -286,15 +286,26 @@ def small_disk():
 
 
 def test_a_full_state_directory_loses_artifacts_not_results(make_daemon, small_disk):
+    """Every artifact that is listed can be had; what cannot is told in the result, the log, a metric and /health."""
     daemon = make_daemon(STATE_DIR=str(small_disk / "state"))
+    assert "state_directory" not in daemon.health().json()
     result = daemon.execute("echo out; head -c 600000 /dev/zero >large; echo small >small", "shell")
     assert result["status"] == "success" and result["stdout"] == "out\n", result
-    assert sorted(result["artifacts"]) == ["large", "small"] or result.get("artifacts_left_out"), result
+    assert result["artifacts"] == ["small"] and [a["path"] for a in result["artifact_metadata"]] == ["small"], result
+    assert result["left_out"] == [{"path": "large", "size": 600000, "reason": "storage"}]
+    assert result["artifacts_left_out"] == 1
     refused = daemon.request("GET", f"/v1/executions/{result['execution_id']}/artifacts/large")
-    assert refused.status in (404, 410, 500, 503, 507) and refused.json(), refused
+    assert refused.status == 404 and refused.json(), refused
+    assert daemon.wait_record(event_type="artifact_lost", execution_id=result["execution_id"], path="large")
+    assert daemon.metric("sandbox_artifacts_lost_total") == 1
     (small_disk / "fill").write_bytes(b"x" * (os.statvfs(small_disk).f_bavail * 4096))
-    assert daemon.printed("echo next; echo x >file") == "next\n"
+    lost = daemon.execute("echo next; echo x >file", "shell")
+    assert lost["stdout"] == "next\n" and lost["artifacts"] == [] and lost["left_out"][0]["path"] == "file"
+    health = daemon.health()
+    assert health.status == 200 and "full" in health.json()["state_directory"]
     (small_disk / "fill").unlink()
+    assert "state_directory" not in daemon.health().json()
     again = daemon.execute("echo text >file", "shell")
+    assert "left_out" not in again
     got = daemon.request("GET", f"/v1/executions/{again['execution_id']}/artifacts/file")
     assert (got.status, got.body) == (200, b"text\n"), got
