@@ -9,6 +9,7 @@
 
 #include "app/call.h"
 #include "app/dependencies.h"
+#include "app/disk.h"
 #include "app/execution.h"
 #include "app/fsession.h"
 #include "app/inspect.h"
@@ -68,6 +69,7 @@ struct app {
     struct compile_cache *programs; /* owned: what was compiled for calls */
     struct kept_calls *kept;        /* owned: changes of calls that may still be written back */
     struct sessions sessions;
+    struct disk_looks looks; /* at workspaces of sessions */
     struct shelf *shelf; /* owned by main: dependencies of sessions; NULL: the jail mounts none */
     struct dependencies dependencies;
     struct sandboxes *sandboxes; /* owned by main: persistent ones */

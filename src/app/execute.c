@@ -20,6 +20,7 @@
 #include "app/call_module.h"
 #include "app/code_cache.h"
 #include "app/compile_cache.h"
+#include "app/disk.h"
 #include "app/kept_calls.h"
 #include "app/survey.h"
 #include "base/random.h"
@@ -33,6 +34,9 @@ enum {
     RENDER_FIRST = 1024,         /* what that is in most answers */
     ESCAPE_FACTOR = 6,           /* one byte becomes at most \u00XX */
     MS_PER_S = 1000,
+    LOOK_FIRST_MS = 300, /* until a session's workspace is first measured in an execution */
+    LOOK_MS = 1000,      /* and between two looks, */
+    LOOK_SHARE = 20,     /* or so many times as long as the last one took */
 };
 #define US_PER_S 1000000u
 
@@ -160,6 +164,8 @@ static void on_safe(void *user)
 
 static void place_leave(struct execution *x)
 {
+    if (x->session && x->ran)
+        disk_look_after(x->app, x->where.jail, x->session);
     admission_leave(&x->app->admission, &x->ticket);
     session_leave(&x->app->sessions, take_ptr(&x->session));
 }
@@ -206,12 +212,20 @@ static void render_done(struct work *w)
     hand_over((struct execution *)((char *)w - offsetof(struct execution, render)));
 }
 
+static void looks_stop(struct execution *x)
+{
+    disk_cancel(take_ptr(&x->look));
+    if (x->look_next)
+        event_free(take_ptr(&x->look_next));
+}
+
 static void finish(struct execution *x, bool may_deliver)
 {
     const struct run_result *r = &x->result;
     size_t bytes = r->out.n + r->err.n + r->result.n + r->error.n;
 
     run_free(take_ptr(&x->run));
+    looks_stop(x);
     x->state = EXECUTION_COLLECTING;
     heart_stop(x);
     artifacts_sort(&x->artifacts);
@@ -297,9 +311,9 @@ static bool file_keep(struct execution *x, struct run_file *f, struct artifact *
     *k = (struct kept){.x = x, .a = a};
     x->hash_left -= a->stored.size;
     copy = registry_charge(&x->app->registry, x, a->stored.size);
-    a->fate = copy                                  ? ARTIFACT_KEPT
+    a->fate = copy                              ? ARTIFACT_KEPT
               : x->app->registry.count_max == 0 ? ARTIFACT_UNWANTED
-                                                    : ARTIFACT_TOO_LARGE;
+                                                : ARTIFACT_TOO_LARGE;
     if (store_keep(x->app->store, take_fd(&f->fd), a->stored.size, copy, on_kept, k) < 0) {
         free(k);
         return false;
@@ -343,9 +357,54 @@ static void hold_dependencies(struct execution *x)
         x->plan->dependencies = shelf_item_name(x->dependencies);
 }
 
-static void start(void *user)
+/* ---- the workspace of a session, while it is written ---- */
+
+static void look_later(struct execution *x, uint64_t ms)
+{
+    const struct timeval tv = {(time_t)(ms / MS_PER_S), (suseconds_t)(ms % MS_PER_S * 1000)};
+
+    if (x->look_next)
+        (void)event_add(x->look_next, &tv);
+}
+
+/* A large tree is not walked again and again: the pause is a multiple of what the walk took. */
+static void on_looked(void *user, const char *why)
 {
     struct execution *x = user;
+    uint64_t took_ms = (clock_us() - x->look_us) / 1000;
+
+    x->look = NULL;
+    if (x->state != EXECUTION_RUNNING || x->run_ended)
+        return;
+    if (why) {
+        (void)snprintf(x->result.fault, sizeof x->result.fault, "%s", why);
+        run_stop(x->run, END_DISK);
+        return;
+    }
+    look_later(x, took_ms * LOOK_SHARE > LOOK_MS ? took_ms * LOOK_SHARE : LOOK_MS);
+}
+
+static void on_look_next(evutil_socket_t fd, short what, void *user)
+{
+    struct execution *x = user;
+
+    (void)fd, (void)what;
+    x->look_us = clock_us();
+    x->look = disk_look(x->app, x->where.jail, x->session, on_looked, x);
+    if (!x->look)
+        look_later(x, LOOK_MS);
+}
+
+static void looks_start(struct execution *x)
+{
+    if (!x->session)
+        return;
+    x->look_next = evtimer_new(x->app->base, on_look_next, x);
+    look_later(x, LOOK_FIRST_MS);
+}
+
+static void begin(struct execution *x)
+{
     struct app *a = x->app;
     struct run_events events = {.file = on_file, .done = on_run_done, .user = x};
     struct err e;
@@ -357,6 +416,29 @@ static void start(void *user)
     }
     a->langs->plan_free(take_ptr(&x->plan));
     x->state = EXECUTION_RUNNING;
+    x->ran = true;
+    looks_start(x);
+}
+
+static void on_looked_before(void *user, const char *why)
+{
+    struct execution *x = user;
+
+    x->look = NULL;
+    if (why)
+        finish_unstarted(x, END_DISK, why);
+    else
+        begin(x);
+}
+
+static void start(void *user)
+{
+    struct execution *x = user;
+
+    if (x->session && x->session->remembered)
+        x->look = disk_look(x->app, x->where.jail, x->session, on_looked_before, x);
+    if (!x->look)
+        begin(x);
 }
 
 static void execution_free(struct execution *x)
@@ -615,6 +697,8 @@ void app_done(struct app *a)
     a->admission.granting = true; /* what is freed now makes room for nobody */
     calls_done(&a->calls);
     fsessions_done(&a->fsessions);
+    disk_done(&a->looks);
+    sessions_done(&a->sessions);
     inspections_done(a);
     kept_calls_free(take_ptr(&a->kept));
     dependencies_done(&a->dependencies);

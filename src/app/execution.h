@@ -66,11 +66,15 @@ struct execution {
     struct run_result result;
     struct verdict verdict;
     struct artifacts artifacts;
-    size_t keeping;       /* files being copied */
-    uint64_t hash_left;   /* bytes that may still be hashed for it */
-    bool artifact_lost;   /* one could not be kept, and that was logged */
-    uint64_t kept_bytes;  /* what it counts for in the registry */
-    uint64_t finished_us; /* monotonic */
+    size_t keeping;          /* files being copied */
+    uint64_t hash_left;      /* bytes that may still be hashed for it */
+    struct disk_look *look;  /* owned: at the session's workspace; NULL: none is under way */
+    struct event *look_next; /* owned; NULL: never */
+    uint64_t look_us;        /* when it began */
+    bool ran;                /* a program may have written */
+    bool artifact_lost;      /* one could not be kept, and that was logged */
+    uint64_t kept_bytes;     /* what it counts for in the registry */
+    uint64_t finished_us;    /* monotonic */
     bool run_ended;
     struct buf json;      /* the ExecutionResult */
     struct buf told_json; /* what a control plane is told; until it has been handed over */

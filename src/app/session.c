@@ -60,8 +60,31 @@ struct session *session_enter(struct sessions *all, const char *id)
 
 void session_leave(struct sessions *all, struct session *s)
 {
-    if (!s || --s->users > 0)
+    if (!s || --s->users > 0 || s->remembered)
         return;
     SLIST_REMOVE(bucket_of(all, s->id), s, session, chain);
     free(s);
+}
+
+void session_remember(struct sessions *all, struct session *s, bool on)
+{
+    if (s->remembered == on || (on && all->remembered_n >= SESSION_REMEMBERED_MAX))
+        return;
+    s->remembered = on;
+    all->remembered_n += on ? 1 : (size_t)-1;
+}
+
+void sessions_done(struct sessions *all)
+{
+    for (size_t i = 0; i < SESSION_BUCKETS; i++) {
+        struct session *s, *next;
+
+        for (s = SLIST_FIRST(&all->buckets[i]); s; s = next) {
+            next = SLIST_NEXT(s, chain);
+            if (s->users > 0)
+                continue;
+            SLIST_REMOVE(&all->buckets[i], s, session, chain);
+            free(s);
+        }
+    }
 }

@@ -4,10 +4,12 @@
  *
  * They run one after the other, in the order they were asked for, so that nobody finds a file half
  * written by a neighbour; different sessions run side by side and never see each other's files. A
- * session exists here only while something of it is queued or running; its workspace stays.
+ * session exists here only while something of it is queued or running, or while its workspace is
+ * near its limits (disk.h); its workspace stays.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/queue.h>
 
@@ -18,6 +20,7 @@ enum {
     SESSION_ID_MAX = 256,
     SESSION_WORKSPACE_MAX = 128, /* name of the directory, with its NUL */
     SESSION_BUCKETS = 256,
+    SESSION_REMEMBERED_MAX = 10000, /* sessions that nobody uses now */
 };
 
 struct session {
@@ -26,17 +29,22 @@ struct session {
     struct lane lane;         /* of its executions */
     struct lane dependencies; /* of those who change its dependencies */
     size_t users;
+    bool remembered; /* its workspace was near a limit or beyond: look before something runs */
     SLIST_ENTRY(session) chain;
 };
 
 struct sessions {
     SLIST_HEAD(session_bucket, session) buckets[SESSION_BUCKETS];
+    size_t remembered_n;
 };
 
 /* Makes it when there is none. NULL: no memory. */
 must_check struct session *session_enter(struct sessions *all, const char *id);
 /* The ticket must have left the lane. The last one out frees it. NULL is fine. */
 void session_leave(struct sessions *all, struct session *s);
+/* A remembered one outlives its last user. The caller is a user. */
+void session_remember(struct sessions *all, struct session *s, bool on);
+void sessions_done(struct sessions *all); /* forgets those that nobody uses */
 
 /* The directory of a session: readable where the id allows it, a digest otherwise; never the same
  * for two ids. */

@@ -64,6 +64,12 @@ static void note_shutdown(struct run_result *r, const struct limits *l)
     (void)buf_puts(&r->err, "Execution ended: the service is shutting down\n");
 }
 
+static void note_disk(struct run_result *r, const struct limits *l)
+{
+    (void)l;
+    (void)buf_printf(&r->err, "Execution ended: %s\n", r->fault);
+}
+
 static void note_failed(struct run_result *r, const struct limits *l)
 {
     (void)l;
@@ -92,7 +98,9 @@ static const struct {
     [END_OUTPUT]    = {STATUS_ERROR,   NULL,           "output_bytes",  NULL},
     [END_PIDS]      = {STATUS_ERROR,   note_pids,      "pids",
                        "threads count, too; the operator's PIDS_MAX bounds them"},
-    [END_DISK]      = {STATUS_ERROR,   NULL,           "workspace_bytes", NULL},
+    [END_DISK]      = {STATUS_ERROR,   note_disk,      "workspace_bytes",
+                       "delete files of the session, or its workspace; the operator's "
+                       "SESSION_DISK_MB, SESSION_FILES and DISK_RESERVE_MB bound it"},
     [END_POLICY]    = {STATUS_ERROR,   NULL,           NULL,            NULL},
     [END_CANCELLED] = {STATUS_FAILED,  note_cancelled, NULL,            NULL},
     [END_SHUTDOWN]  = {STATUS_ERROR,   note_shutdown,  NULL,            NULL},

@@ -160,6 +160,18 @@ int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree, 
     return 0;
 }
 
+int kept_look(const struct kept *k, const char *name, size_t name_max)
+{
+    int fd;
+
+    if (!name_is_safe(name, name_max))
+        return -EINVAL;
+    if (k->dir < 0)
+        return -ENOENT;
+    fd = open_directory(k->dir, name);
+    return fd >= 0 ? fd : -errno;
+}
+
 /* ---- what is only read ---- */
 
 /* Two components, neither of them hidden. */

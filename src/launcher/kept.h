@@ -42,6 +42,10 @@ void kept_enter(struct kept *k);
 must_check int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree,
                          uid_t *ret_uid, struct err *e);
 
+/* Opens the workspace of that name to look at it: a descriptor, or -errno (-ENOENT: there is none).
+ */
+must_check int kept_look(const struct kept *k, const char *name, size_t name_max);
+
 /*
  * Opens "owner/name", which must be there, to be mounted and only read. No link is followed on the
  * way, and whatever is in it can neither raise privileges nor be a device.

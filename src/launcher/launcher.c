@@ -359,6 +359,8 @@ static void on_daemon(struct launcher *l)
         verb_prepare(l, &m, fds);
         return;
     }
+    if (m.verb == LAUNCH_MEASURE && n == 1)
+        measure_start(&l->measures, &l->kept, &m, fds[0]);
     fd_close_all(fds, n);
     if (m.verb == LAUNCH_KILL)
         verb_kill(l, &m);
@@ -366,15 +368,17 @@ static void on_daemon(struct launcher *l)
 
 /* A keeper's socket closes before the keeper is dead: whoever looked for the dead only when
  * something else had happened would keep the last of them for ever. */
-static void reap(const struct launcher *l)
+static void reap(struct launcher *l)
 {
     struct signalfd_siginfo si;
     pid_t pid;
 
     (void)!read(l->children, &si, sizeof si);
-    do /* keepers, zygotes, orphans */
+    do { /* keepers, zygotes, orphans, those that measure */
         pid = waitpid(-1, NULL, WNOHANG);
-    while (pid > 0 || (pid < 0 && errno == EINTR));
+        if (pid > 0)
+            measure_reaped(&l->measures, pid);
+    } while (pid > 0 || (pid < 0 && errno == EINTR));
 }
 
 /* Slots that a rush has left behind, groups of closed ones. Milliseconds until that is due again;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "launcher/kept.h"
+#include "launcher/measure.h"
 #include "launcher/slots.h"
 
 enum { PENDING_MAX = 4096 };
@@ -28,6 +29,7 @@ struct launcher {
     unsigned prestarted; /* bits of templates whose programs are there to be started ahead */
     struct kept kept;    /* workspaces */
     struct kept shelf;   /* dependencies: only ever read */
+    struct measures measures;
     struct slots slots;
     uint64_t tidy_at; /* microseconds: no sooner is what can wait looked at */
 

@@ -40,7 +40,7 @@ struct store {
 
 /* One file on its way. */
 struct keeping {
-    struct work work; /* first */
+    struct work work;    /* first */
     struct store *store; /* borrowed */
     int fd;              /* owned */
     bool copy;
@@ -89,7 +89,8 @@ static void keep_run(struct work *w)
 
     number_name(k->stored.number, name);
     if (r == 0 && k->copy)
-        to = openat(k->store->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        to =
+            openat(k->store->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (r == 0 && k->copy && to < 0)
         r = -errno;
     if (r == 0)

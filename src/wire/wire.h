@@ -20,6 +20,8 @@ enum launch_verb {
     /* daemon to launcher */
     LAUNCH_PREPARE = 1, /* build a sandbox; fds: ctl, job, in, out, err (the child's ends) */
     LAUNCH_KILL,        /* kill sandbox `id` at once */
+    LAUNCH_MEASURE,     /* how large is the kept `workspace`? fd: takes a struct launch_measured;
+                           not 0: the walk stops beyond workspace_max or workspace_files */
 
     /* launcher to daemon */
     LAUNCH_HELLO,   /* first message, and again after a restart: traits this host gives */
@@ -68,6 +70,14 @@ struct launch_msg {
     char dirs[LAUNCH_DIRS_MAX];          /* "app/data": more writable directories; "": none */
     char dependencies[LAUNCH_DEPENDENCIES_MAX]; /* "owner/3" below their root; "": none */
     struct err err;                             /* FAILED */
+};
+
+/* The answer to MEASURE. No answer at all: it took too long. */
+struct launch_measured {
+    uint64_t bytes, files; /* of the workspace; one that is not there has none */
+    uint64_t room, total;  /* bytes of the file system it is on; 0: not known */
+    int32_t error;         /* errno: not everything was seen; EAGAIN: too many at once */
+    uint32_t too_deep;     /* directories in each other beyond what is walked */
 };
 
 /* How many come with a PREPARE from the daemon. */

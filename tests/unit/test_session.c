@@ -63,6 +63,30 @@ static void a_session_is_shared_and_freed_by_the_last(void **state)
     free(all);
 }
 
+static void a_remembered_session_outlives_its_last_user(void **state)
+{
+    struct sessions *all = calloc(1, sizeof *all);
+    struct session *a;
+
+    (void)state;
+    assert_non_null(all);
+    a = session_enter(all, "one");
+    session_remember(all, a, true);
+    session_leave(all, a);
+    assert_ptr_equal(session_enter(all, "one"), a);
+    assert_true(a->remembered);
+    session_remember(all, a, false);
+    session_leave(all, a);
+    assert_int_equal(all->remembered_n, 0);
+    a = session_enter(all, "two");
+    session_remember(all, a, true);
+    session_leave(all, a);
+    sessions_done(all);
+    for (size_t i = 0; i < SESSION_BUCKETS; i++)
+        assert_true(SLIST_EMPTY(&all->buckets[i]));
+    free(all);
+}
+
 static void exit_codes_have_reasons(void **state)
 {
     (void)state;
@@ -80,6 +104,7 @@ int main(void)
         cmocka_unit_test(readable_ids_give_readable_directories),
         cmocka_unit_test(every_other_id_gives_a_digest),
         cmocka_unit_test(a_session_is_shared_and_freed_by_the_last),
+        cmocka_unit_test(a_remembered_session_outlives_its_last_user),
         cmocka_unit_test(exit_codes_have_reasons),
     };
 
