@@ -142,12 +142,24 @@ static bool shrink(struct launcher *l)
     return later;
 }
 
-/* The keeper itself is gone or could not start: so is its sandbox. */
+/* One that its keeper has not told of yet is killed when it does. */
+static void slot_kill(struct slot *s)
+{
+    s->doomed = true;
+    for (int tries = 0; s->pidfd >= 0 && tries < KILLS_MAX; tries++)
+        if (sys_pidfd_kill(s->pidfd) == 0 || errno == ESRCH)
+            break;
+}
+
+/* The keeper itself is gone or could not start. Its sandbox would outlive it, and without its slot
+ * nobody could end it any more. */
 static void bury_keeper(struct launcher *l, struct slot *s, const struct err *e)
 {
     struct launch_msg m = {.id = s->id, .slot = s->index, .flags = LAUNCH_RETIRED};
     bool busy = s->busy;
 
+    if (busy)
+        slot_kill(s);
     if (busy)
         slot_close(&l->slots, s);
     else
@@ -254,15 +266,6 @@ static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds)
             keep_spare(l, s->template);
     }
     fd_close_all(fds, launch_fds(m));
-}
-
-/* One that its keeper has not told of yet is killed when it does. */
-static void slot_kill(struct slot *s)
-{
-    s->doomed = true;
-    for (int tries = 0; s->pidfd >= 0 && tries < KILLS_MAX; tries++)
-        if (sys_pidfd_kill(s->pidfd) == 0 || errno == ESRCH)
-            break;
 }
 
 static void verb_kill(struct launcher *l, struct launch_msg *m)

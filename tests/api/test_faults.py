@@ -275,6 +275,27 @@ def init_above(pid):
     return None
 
 
+def above(pid, name):
+    while pid > 1:
+        if harness.read_proc(pid, "comm").strip() == name:
+            return pid
+        pid = int(harness.stat_fields(pid)[1])
+    return None
+
+
+def test_a_sandbox_dies_with_its_keeper(make_daemon):
+    """Otherwise nobody could end it any more: DELETE waited for its end for ever."""
+    daemon = make_daemon()
+    mark = harness.marker()
+    r = daemon.request("POST", "/start_process", json={"cmd": f"bash -c '{harness.spawn_marked(mark)}'"})
+    assert r.status == 201, r
+    pid = harness.wait_until(lambda: harness.processes_with(mark), "it runs")[0]
+    os.kill(above(pid, b"sandbox-keeper"), signal.SIGKILL)
+    assert daemon.request("DELETE", "/v1/sandboxes/default").status == 204
+    harness.wait_until(lambda: not harness.processes_with(mark), "it is gone")
+    assert daemon.request("POST", "/run", json={"cmd": "echo again"}).json()["stdout"] == "again\n"
+
+
 @pytest.fixture
 def small_disk():
     """A directory on a file system of 256 KiB that everybody can reach."""
