@@ -17,11 +17,10 @@
 #include "base/sys.h"
 
 #define NODE   "sandbox-zygote-node", "sandbox-zygote-node.node", "/usr/bin/node"
-#define PYTHON "sandbox-zygote-python", "sandbox-zygote-python.ahead", NULL
+#define PYTHON "sandbox-zygote-python", NULL, NULL
 
-/* A program of ours, what it loads from beside it, and what it starts; all must be there, but for
- * what only helps (ahead.h). Then what the program is told to be, and which runtime it needs for
- * that. */
+/* A program of ours, what it loads from beside it, and what it starts; all must be there. Then
+ * what the program is told to be, and which runtime it needs for that. */
 /* clang-format off */
 static const struct {
     const char *name, *companion, *interpreter, *role, *runtime;

@@ -26,7 +26,6 @@
 #include "init/runner.h"
 #include "walls/hot.h"
 #include "walls/keeper.h"
-#include "zygote/ahead.h"
 #include "zygote/heap.h"
 #include "zygote/python_job.h"
 #include "zygote/python_program.h"
@@ -57,7 +56,6 @@ struct warmed {
     PyObject *random, *seed;   /* of the module: its generator and how that is seeded */
     PyObject *thread, *native; /* the main thread and the name of its number */
     struct rehearsal known, unknown;
-    struct ahead ahead;
 };
 
 static int report(const char *what)
@@ -346,7 +344,6 @@ __attribute__((noreturn)) static void run_job(void *user)
     wake_copy(w);
     await_job(w);
     r = runner_await(&j);
-    ahead_fetch(&w->ahead);
     if (r == 0)
         r = runner_apply(NULL, &j, &what);
     if (r == -ENODATA)
@@ -359,20 +356,12 @@ __attribute__((noreturn)) static void run_job(void *user)
     runner_leave(j.head.flags, (int)status, false, w->channel.held, w->channel.held_n);
 }
 
-/* What every copy does: compiling is not among it. */
-static void rehearse_known(void *user)
-{
-    struct warmed *w = user;
-
-    rehearse(w, &w->known);
-}
-
 static void learn(struct warmed *w, struct hot *h)
 {
     if (!hot_try(h, NULL))
         return;
     wake_copy(w);
-    rehearse_known(w);
+    rehearse(w, &w->known); /* what every copy does: compiling is not among it */
     hot_tell(h);
 }
 
@@ -397,18 +386,6 @@ static int start(struct warmed *w)
     return 0;
 }
 
-/* When the program is built. */
-static int note_ahead(const char *path)
-{
-    cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    struct warmed w = {.directory = "/usr"}; /* one that is there */
-
-    if (fd < 0 || quiet_streams() < 0 || start(&w) < 0)
-        return EXIT_FAILURE;
-    rehearse_known(&w); /* the first time is not like the others */
-    return ahead_learn(rehearse_known, &w, fd) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
 int main(int argc, char **argv)
 {
     struct hot hot;
@@ -419,8 +396,6 @@ int main(int argc, char **argv)
     struct keeper k = {0};
     struct err e;
 
-    if (argc == 3 && strcmp(argv[1], "ahead") == 0)
-        return note_ahead(argv[2]);
     if (fcntl(ZYGOTE_FD, F_SETFD, FD_CLOEXEC) < 0 || quiet_streams() < 0) {
         (void)fprintf(stderr, "sandbox-zygote-python is started by sandbox-launcher\n");
         return EXIT_FAILURE;
@@ -431,8 +406,6 @@ int main(int argc, char **argv)
     }
     if (start(&w) < 0)
         return EXIT_FAILURE;
-    ahead_load(&w.ahead, ZYGOTE_FD_COMPANION);
-    (void)close(ZYGOTE_FD_COMPANION);
     learn(&w, &hot);
     hot_thin(&hot);
     text_release();

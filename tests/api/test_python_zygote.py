@@ -7,7 +7,6 @@ first time, and once with the code that was kept of it. These go different ways 
 import json
 import os
 import re
-import struct
 import textwrap
 
 import pytest
@@ -183,6 +182,11 @@ def daemon(make_daemon_module):
     return daemon
 
 
+def wait_warmed(daemon):
+    return harness.wait_until(
+        lambda: template_of(daemon.execute("def handler(e): return 1", "python")) == "python", "a warmed Python")
+
+
 def template_of(result):
     return result["isolation"]["template"]
 
@@ -191,31 +195,6 @@ def seen_by_clients(result):
     """Without what differs from run to run, or with the frames of whoever calls the program."""
     seen = json.dumps({k: result.get(k) for k in COMPARED})
     return json.loads(re.sub(r"0x[0-9a-f]+|repeated \d+ more", "?", seen))
-
-
-# ---- what is asked for ahead ----
-
-AHEAD = "sandbox-zygote-python.ahead"
-
-
-def wait_warmed(daemon):
-    return harness.wait_until(
-        lambda: template_of(daemon.execute("def handler(e): return 1", "python")) == "python", "a warmed Python")
-
-
-def test_what_a_program_takes_is_known(daemon):
-    """With the compiler among it, which a known program does not need, it would be twice as much."""
-    harness.need(os.uname().machine == "x86_64", "steps of a processor")
-    runs = struct.iter_unpack("=Q", (harness.BUILD / AHEAD).read_bytes())
-    assert 800 < sum(run % 64 + 1 for run, in runs) < 2200
-
-
-@pytest.mark.parametrize("content", [None, b"", b"x" * 99999, os.urandom(4096)], ids=["none", "empty", "large", "noise"])
-def test_without_knowing_it_programs_are_only_slower(make_daemon, tmp_path, content):
-    binary = harness.build_without(AHEAD, tmp_path)
-    if content is not None:
-        (tmp_path / AHEAD).write_bytes(content)
-    assert wait_warmed(make_daemon(binary=binary, POOL_PYTHON="1"))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
