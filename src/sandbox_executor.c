@@ -40,7 +40,7 @@
 #define SBX_VERSION "0"
 #endif
 
-enum { EXIT_SIGNAL = 128, MS_PER_S = 1000, HEAP_KEPT = 2 << 20 };
+enum { WARM_MS = 20000, EXIT_SIGNAL = 128, MS_PER_S = 1000, HEAP_KEPT = 2 << 20 };
 
 /* All end the daemon in order; its exit status names which. */
 static const int stop_signals[] = {SIGTERM, SIGINT};
@@ -577,6 +577,43 @@ static void print_advice(unsigned missing)
         (void)printf("  in the way: %s\n", words);
 }
 
+static void on_tick(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what, (void)user;
+}
+
+/* Every interpreter that can be warmed without WebAssembly is, or has failed to be, by then. */
+static void warm_all(struct app *a, unsigned wanted)
+{
+    const struct timeval step = {.tv_usec = 50 * 1000};
+    uint64_t until = clock_us() + WARM_MS * 1000ull;
+    struct event *tick = event_new(a->base, -1, EV_PERSIST, on_tick, NULL);
+
+    for (unsigned t = 0; t < TEMPLATE_COUNT; t++)
+        if (wanted & BIT(t))
+            a->jail->ops->ask(a->jail, (enum plan_template)t);
+    if (tick && event_add(tick, &step) == 0)
+        while (wanted & ~(a->jail->warm | a->jail->cannot_warm) && clock_us() < until)
+            (void)event_base_loop(a->base, EVLOOP_ONCE);
+    if (tick)
+        event_free(tick);
+}
+
+static void print_templates(struct app *a)
+{
+    unsigned wanted = a->jail->templates & (BIT(TEMPLATE_WASM_FIRST) - 1) & ~BIT(TEMPLATE_EXEC);
+
+    warm_all(a, wanted);
+    (void)printf("Interpreters that are warmed beforehand:\n");
+    for (unsigned t = 0; t < TEMPLATE_COUNT; t++)
+        if (wanted & BIT(t))
+            (void)printf("  %-18s %s\n", jail_template_name((enum plan_template)t),
+                         a->jail->warm & BIT(t) ? "yes"
+                         : a->jail->cannot_warm & BIT(t)
+                             ? "no  (it ends before it is ready; its last words are above)"
+                             : "not yet");
+}
+
 /* What can this host isolate, and what would have to change? */
 static int check_host(struct daemon *d)
 {
@@ -602,6 +639,8 @@ static int check_host(struct daemon *d)
     if (a->jail)
         print_traits(a->jail->traits, required);
     print_advice(r < 0 || !a->jail ? required : required & ~a->jail->traits);
+    if (a->jail)
+        print_templates(a);
     (void)printf("Languages:\n");
     for (size_t i = 0; (f = lang_ops.fact(i)); i++)
         (void)printf("  %-18s %s\n", f->name, f->available ? "yes" : "no  (install it)");

@@ -105,6 +105,8 @@ struct jail_pool_state {
     unsigned sandboxes; /* alive in all */
 };
 typedef void jail_state_fn(const struct jail *j, struct jail_pool_state *ret);
+/* Somebody will want this template: it is to be warmed, though nobody has asked for it yet. */
+typedef void jail_ask_fn(struct jail *j, enum plan_template t);
 /* Kills every sandbox and frees the adapter. */
 typedef void jail_close_fn(struct jail *j);
 
@@ -119,6 +121,7 @@ struct jail_ops {
     jail_failure_fn *failure;
     jail_state_fn *state;
     jail_measure_fn *measure; /* NULL: there are no kept workspaces */
+    jail_ask_fn *ask;
     jail_close_fn *close;
 };
 
@@ -131,6 +134,7 @@ struct jail {
     bool can_relay;                    /* sandbox_spec.relay and dependencies are understood */
     char lazy_refused[JAIL_WORDS_MAX]; /* why sandbox_spec.lazy is impossible; "": it is not */
     unsigned templates;                /* BIT of each that it can warm */
+    unsigned warm, cannot_warm;        /* BIT of each that is, and that has failed to be */
     char version[JAIL_VERSION_MAX];    /* of whatever puts up the walls */
     /* Set by the owner: no sandbox can be made any more, ever. */
     void (*lost)(void *user);

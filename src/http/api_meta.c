@@ -224,6 +224,20 @@ static void write_jails(struct jw *w, const struct app *a)
     jw_array_end(w);
 }
 
+/* Which interpreters are warmed: those that nobody has asked for yet are cold. */
+static void write_templates(struct jw *w, const struct jail *j)
+{
+    jw_key(w, "templates");
+    jw_object(w);
+    for (unsigned t = TEMPLATE_EXEC + 1; t < TEMPLATE_COUNT; t++)
+        if (j->templates & BIT(t))
+            jw_kv_string(w, jail_template_name((enum plan_template)t),
+                         j->warm & BIT(t)          ? "warm"
+                         : j->cannot_warm & BIT(t) ? "cannot warm"
+                                                   : "cold");
+    jw_object_end(w);
+}
+
 void api_capabilities(struct http_call *c)
 {
     const struct app *a = http_app(c);
@@ -240,6 +254,7 @@ void api_capabilities(struct http_call *c)
     write_jails(&w, a);
     write_limits(&w, a);
     write_languages(&w, a);
+    write_templates(&w, a->jail);
     write_wasm(&w, a);
     jw_key(&w, "settings");
     config_values_json(&a->config, &w);

@@ -47,6 +47,14 @@ int launched_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *
     return 0;
 }
 
+void launched_ask(struct jail *j, enum plan_template t)
+{
+    struct native *n = native_of(j);
+
+    n->pools[t].asked = true;
+    pool_refill_later(n, 0);
+}
+
 /* The launcher tells where a sandbox is, and init, sometimes sooner, that its program has ended. */
 bool launched_usage(struct jail *j, const struct sandbox *s, bool denied, struct usage *ret)
 {

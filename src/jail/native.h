@@ -44,6 +44,7 @@ enum {
     PROBE_MS = 15000,
     FAILURE_MAX = 256,
     FAILURES_MAX = 16, /* of a template in a row, without a success: no more warming for a while */
+    TRIALS_MAX = 4,    /* the same, of one that was never warm and that few want: no more warming */
     RETRY_MS = 5000,
     REFILL_MS = 1,       /* whoever was answered goes first */
     LEAVE_MS = 1,        /* the same for the end of the sandbox */
@@ -60,6 +61,7 @@ struct box {
     struct event ctl;                /* while pooled */
     bool pooled, ready, taken, over; /* over: the launcher has nothing more to say */
     bool leaving;                    /* released, its ends still open */
+    bool trial;                      /* of a template that was never warm */
     uint32_t slot;
     bool started;
     uint64_t since; /* when it was ready */
@@ -114,6 +116,7 @@ jail_release_fn launched_release;
 jail_failure_fn launched_failure;
 jail_measure_fn launched_measure;
 jail_state_fn launched_state;
+jail_ask_fn launched_ask;
 jail_close_fn launched_close;
 
 #define LAUNCHED_OPS(jail_name)                                                                    \
@@ -121,7 +124,7 @@ jail_close_fn launched_close;
         .name = (jail_name), .probe = launched_probe, .take = launched_take,                       \
         .usage = launched_usage, .alone = launched_alone, .kill = launched_kill,                   \
         .release = launched_release, .failure = launched_failure, .state = launched_state,         \
-        .measure = launched_measure, .close = launched_close,                                      \
+        .measure = launched_measure, .ask = launched_ask, .close = launched_close,                 \
     }
 
 struct launched_kind {

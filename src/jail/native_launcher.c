@@ -37,7 +37,8 @@ static void on_over(struct native *n, const struct launch_msg *m)
 
         memcpy(b->failure, m->err.text, len);
         b->failure[len] = '\0';
-        log_event(n->log, LOG_ERROR, "sandbox_failed", LOG_STR("error", b->failure));
+        log_event(n->log, b->trial ? LOG_DEBUG : LOG_ERROR, "sandbox_failed",
+                  LOG_STR("error", b->failure));
     }
     b->over = true;
     if (b->pooled && b->ready)

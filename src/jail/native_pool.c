@@ -15,12 +15,32 @@ void pool_refill_later(struct native *n, unsigned ms)
         (void)event_add(&n->refill, &t);
 }
 
+static unsigned failures_max(const struct pool *p, enum plan_template t)
+{
+    return template_is_lazy(t) && !p->proven ? TRIALS_MAX : FAILURES_MAX;
+}
+
+/* Said once: programs that want it run all the same, in an interpreter that starts for them. */
+static void tell_cold(struct native *n, enum plan_template t)
+{
+    if (n->jail.cannot_warm & BIT(t))
+        return;
+    n->jail.cannot_warm |= BIT(t);
+    n->jail.warm &= ~BIT(t);
+    log_event(n->log, LOG_WARN, "template_cannot_warm", LOG_STR("template", jail_template_name(t)),
+              LOG_STR("detail", "its interpreter ended before it was ready; what it wrote is in this "
+                                "log. Programs that want it start an interpreter of their own"));
+}
+
 void pool_lost(struct box *b)
 {
     struct native *n = b->jail;
-    struct pool *p = &n->pools[b->sandbox.template];
+    enum plan_template t = b->sandbox.template;
+    struct pool *p = &n->pools[t];
 
     p->failures++;
+    if (p->failures >= failures_max(p, t))
+        tell_cold(n, t);
     box_unpool(b);
     box_close(b);
     box_settle(b);
@@ -37,6 +57,9 @@ static void pool_ready(struct box *b)
     p->ready++;
     p->failures = 0;
     p->proven = true;
+    b->trial = false;
+    b->jail->jail.warm |= BIT(b->sandbox.template);
+    b->jail->jail.cannot_warm &= ~BIT(b->sandbox.template);
     (void)event_del(&b->ctl);
 }
 
@@ -72,6 +95,7 @@ static void pool_add(struct native *n, enum plan_template t)
         return;
     }
     b->pooled = true;
+    b->trial = !p->proven;
     TAILQ_INSERT_TAIL(&p->waiting, b, pool);
     p->n++;
     (void)event_assign(&b->ctl, n->loop, b->sandbox.ctl, EV_READ | EV_PERSIST, on_pooled, b);
@@ -81,7 +105,7 @@ static void pool_add(struct native *n, enum plan_template t)
 static unsigned pool_want(const struct pool *p, enum plan_template t)
 {
     if (template_is_lazy(t))
-        return p->asked && p->failures < FAILURES_MAX ? p->target : 0;
+        return p->asked && p->failures < failures_max(p, t) ? (p->proven ? p->target : 1) : 0;
     if (p->failures >= FAILURES_MAX || (!p->proven && p->target == 0))
         return 1;
     return p->target;
