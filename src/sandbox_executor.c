@@ -162,7 +162,10 @@ static void log_open(struct app *a)
 {
     const struct config *c = &a->config;
 
-    a->log = (struct log){.fd = STDERR_FILENO, .json = strcmp(c->log_format, "json") == 0};
+    bool for_people = strcmp(c->log_format, "text") == 0 ||
+                      (strcmp(c->log_format, "auto") == 0 && isatty(STDERR_FILENO));
+
+    a->log = (struct log){.fd = STDERR_FILENO, .json = !for_people};
     if (!log_level_parse(c->log_level, &a->log.level))
         a->log.level = LOG_INFO;
     (void)snprintf(a->log.container_id, sizeof a->log.container_id, "%.79s", c->container_id);

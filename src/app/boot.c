@@ -31,7 +31,7 @@ int boot_identity(const struct config *c, struct boot_identity *ret, struct err 
     struct passwd pw, *found = NULL;
     int r;
 
-    if (geteuid() != 0 || !c->run_as[0] || strcmp(c->run_as, "root") == 0) {
+    if (!os_is_host_root() || !c->run_as[0] || strcmp(c->run_as, "root") == 0) {
         *ret = (struct boot_identity){.uid = geteuid(), .gid = getegid()};
         return 0;
     }

@@ -64,6 +64,12 @@ static void log_done(const struct execution *x)
               LOG_INT("duration_us", (int64_t)(at->collected - at->asked)),
               LOG_INT("stdout_bytes", (int64_t)x->result.out.n),
               LOG_INT("stderr_bytes", (int64_t)x->result.err.n));
+    if (x->result.out_truncated || x->result.err_truncated)
+        log_event(&a->log, LOG_WARN, "output_truncated", LOG_STR("execution_id", x->id),
+                  LOG_STR("stream", !x->result.err_truncated   ? "stdout"
+                                    : !x->result.out_truncated ? "stderr"
+                                                               : "stdout, stderr"),
+                  LOG_INT("limit_bytes", (int64_t)a->config.output_max));
     if (x->result.reason == END_FAILED)
         log_event(&a->log, LOG_ERROR, "sandbox_failed", LOG_STR("execution_id", x->id),
                   LOG_STR("error", x->result.fault));
@@ -417,6 +423,9 @@ static void begin(struct execution *x)
     a->langs->plan_free(take_ptr(&x->plan));
     x->state = EXECUTION_RUNNING;
     x->ran = true;
+    log_event(&x->app->log, LOG_INFO, "execution_started", LOG_STR("execution_id", x->id),
+              LOG_STR("request_id", x->request_id), LOG_STR("session_id", x->session_id),
+              LOG_STR("language", x->app->lang_names[x->lang]));
     looks_start(x);
 }
 

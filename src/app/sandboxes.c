@@ -18,6 +18,7 @@
 enum { RESOLVER_MAX = 16 * 1024, ID_RANDOM = 16, MS_PER_S = 1000, US_PER_MS = 1000 };
 
 static const char default_name[] = "default";
+enum { DEFAULT_ENV_MAX = 256 };
 
 struct limits sandboxes_limits(const struct app *a)
 {
@@ -330,6 +331,8 @@ int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
     TAILQ_REMOVE(&s->ending, p, link);
     TAILQ_INSERT_TAIL(&s->list, p, link);
     s->n++;
+    if (strcmp(p->name, default_name) == 0)
+        s->standard = p; /* whoever made it: the verbs without a name mean it */
     if (p->idle_ms > 0)
         arm(p, p->idle_ms);
     if (p->host_network)
@@ -340,14 +343,48 @@ int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
     return 0;
 }
 
+/* SANDBOX_ENV: NAME for a variable of our own environment, or NAME=VALUE, between commas. What has
+ * no value here is left out. `text` is a copy that is cut to pieces, which the list points to. */
+static int default_env(char *text, struct exec_var *out, size_t *ret_n, struct err *e)
+{
+    char *rest = text, *pair;
+
+    *ret_n = 0;
+    while ((pair = strsep(&rest, ","))) {
+        char *equals = strchr(pair, '=');
+        const char *value = equals ? equals + 1 : getenv(pair);
+
+        if (equals)
+            *equals = '\0';
+        if (!*pair && !equals)
+            continue;
+        if (!exec_var_is_name((struct bytes){pair, strlen(pair)}))
+            return err_set(e, ERR_CALLER, "SANDBOX_ENV: '%.64s' is not a name", pair);
+        if (*ret_n == DEFAULT_ENV_MAX)
+            return err_set(e, ERR_CALLER, "SANDBOX_ENV: more than %d variables", DEFAULT_ENV_MAX);
+        if (value)
+            out[(*ret_n)++] = (struct exec_var){
+                {pair,  strlen(pair) },
+                {value, strlen(value)}
+            };
+    }
+    return 0;
+}
+
 static int make_default(struct sandboxes *s, struct err *e)
 {
-    const struct persistent_spec spec = {
+    struct exec_var env[DEFAULT_ENV_MAX];
+    char text[sizeof s->app->config.sandbox_env];
+    struct persistent_spec spec = {
         .name = default_name,
         .limits = sandboxes_limits(s->app),
         .idle_ms = s->app->config.sandbox_idle_s * MS_PER_S,
+        .env = env,
     };
 
+    memcpy(text, s->app->config.sandbox_env, sizeof text);
+    if (default_env(text, env, &spec.env_n, e) < 0)
+        return -1;
     return sandboxes_create(s, &spec, &s->standard, e);
 }
 
@@ -373,10 +410,18 @@ int sandboxes_open(struct app *a, struct sandboxes **ret, struct err *e)
 {
     struct sandboxes *s = calloc(1, sizeof *s);
     const char *home = getenv("HOME");
+    struct exec_var env[DEFAULT_ENV_MAX];
+    char text[sizeof a->config.sandbox_env];
+    size_t n;
 
     if (!s)
         return err_set(e, ERR_HOST, "no memory");
     s->app = a;
+    memcpy(text, a->config.sandbox_env, sizeof text);
+    if (default_env(text, env, &n, e) < 0) { /* only to refuse at the start what cannot be given */
+        free(s);
+        return -1;
+    }
     if (!getcwd(s->cwd, sizeof s->cwd))
         (void)snprintf(s->cwd, sizeof s->cwd, "/");
     (void)snprintf(s->home, sizeof s->home, "%s", home && home[0] == '/' ? home : s->cwd);

@@ -57,6 +57,9 @@ void os_raise_files(void);
 /* The path of a directory. -errno */
 must_check int os_where(int dir, char *out, size_t n);
 
+/* Root of the host, not only of a user namespace, whose root cannot make devices or become any
+ * user. */
+bool os_is_host_root(void);
 /* For good: another user and group, and no others. -1: errno. */
 must_check int os_become(uid_t uid, gid_t gid);
 /* For good: no capabilities, and no program gives us any. -errno */

@@ -15,7 +15,7 @@ static const struct {
     {OPTION_auth_mode,       {"", "static", "pool", "none"}},
     {OPTION_isolation_level, {"full", "basic"}             },
     {OPTION_netns,           {"pool", "fresh"}             },
-    {OPTION_log_format,      {"json", "text"}              },
+    {OPTION_log_format,      {"auto", "json", "text"}      },
 };
 
 /* Where the daemon keeps something; "" is chosen at the start, and absolute. */

@@ -28,8 +28,9 @@ static void tell_cold(struct native *n, enum plan_template t)
     n->jail.cannot_warm |= BIT(t);
     n->jail.warm &= ~BIT(t);
     log_event(n->log, LOG_WARN, "template_cannot_warm", LOG_STR("template", jail_template_name(t)),
-              LOG_STR("detail", "its interpreter ended before it was ready; what it wrote is in this "
-                                "log. Programs that want it start an interpreter of their own"));
+              LOG_STR("detail",
+                      "its interpreter ended before it was ready; what it wrote is in this "
+                      "log. Programs that want it start an interpreter of their own"));
 }
 
 void pool_lost(struct box *b)

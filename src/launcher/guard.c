@@ -243,7 +243,7 @@ static struct launcher *parse(int argc, char **argv)
     l->slots.mntns = -1;
     l->slots.uid_base = (uid_t)strtoul(argv[1], NULL, 10);
     l->slots.netns_fresh = strcmp(argv[2], "fresh") == 0;
-    l->slots.rootless = geteuid() != 0;
+    l->slots.rootless = !os_is_host_root();
     kept_init(&l->kept, argv[3], l->slots.uid_base + SLOTS_MAX * UIDS_PER_SLOT, l->slots.rootless);
     kept_init(&l->shelf, argv[5], 0, l->slots.rootless);
     l->slots.user = (uid_t)strtoul(argv[8], NULL, 10);
