@@ -19,6 +19,7 @@ struct shell {
     struct command *command;  /* owned; NULL: it waits for its turn */
     struct shell_events events;
     struct event late; /* the time limit; before the start: of its waiting */
+    uint64_t asked_us;
     bool timed_out;
 };
 
@@ -154,6 +155,7 @@ static void on_failed(void *user, enum command_fault why, int sys)
 {
     struct shell *s = user;
 
+    s->home->all->app->metrics.commands_refused += why == COMMAND_BUSY;
     s->events.failed(s->events.user, why, sys);
 }
 
@@ -172,12 +174,29 @@ static void on_exited(void *user, int status)
         s->events.exited(s->events.user, code_of(status), !WIFEXITED(status));
 }
 
+static void account(const struct shell *s, int code)
+{
+    struct app *a = s->home->all->app;
+
+    a->metrics.commands++;
+    a->metrics.commands_timed_out += s->timed_out;
+    log_event(&a->log, LOG_INFO, "command_done", LOG_STR("sandbox_id", s->home->id),
+              LOG_STR("reason", end_reason_name(s->timed_out ? END_TIMEOUT
+                                                : code < 0   ? END_SIGNAL
+                                                             : END_EXIT)),
+              LOG_INT("exit_code", code),
+              LOG_INT("duration_us", (int64_t)(clock_us() - s->asked_us)));
+}
+
 static void on_done(void *user, int status)
 {
     struct shell *s = user;
+    const struct shell was = *s; /* it may be freed by done() */
+    int code = s->timed_out ? -1 : code_of(status);
 
     (void)event_del(&s->late);
-    s->events.done(s->events.user, s->timed_out ? -1 : code_of(status), s->timed_out);
+    s->events.done(s->events.user, code, s->timed_out);
+    account(&was, code);
 }
 
 static void on_late(evutil_socket_t fd, short what, void *user)
@@ -186,8 +205,7 @@ static void on_late(evutil_socket_t fd, short what, void *user)
 
     (void)fd, (void)what;
     if (!s->command) {
-        s->events.failed(s->events.user, crew_is_dead(s->home->crew) ? COMMAND_LOST : COMMAND_BUSY,
-                         0);
+        on_failed(s, crew_is_dead(s->home->crew) ? COMMAND_LOST : COMMAND_BUSY, 0);
         return;
     }
     s->timed_out = true;
@@ -258,13 +276,17 @@ int shell_start(struct persistent *p, const struct shell_order *o,
     if (!s)
         return err_set(e, ERR_HOST, "no memory for a command");
     *s = (struct shell){
-        .home = p, .ticket = {.grant = on_granted, .user = s},
-             .order = *o, .events = *events
+        .home = p,
+        .ticket = {.grant = on_granted, .user = s},
+        .order = *o,
+        .events = *events,
+        .asked_us = clock_us()
     };
     (void)evtimer_assign(&s->late, p->all->app->base, on_late, s);
     if (begin(s, e) < 0) {
         if (e->kind == ERR_BUSY)
             *ret_why = COMMAND_BUSY;
+        p->all->app->metrics.commands_refused += e->kind == ERR_BUSY;
         shell_free(s);
         return -1;
     }

@@ -61,6 +61,7 @@ def test_commands_beyond_the_queue_are_told_to_come_back(make_daemon):
         assert (stream.status, stream.headers["Retry-After"]) == (503, "1")
         started = box.post("start_process", {"cmd": "sleep 1"})
         assert (started.status, started.headers["Retry-After"]) == (503, "1")
+        assert daemon.metric("sandbox_commands_refused_total") >= 3
         # Requests for files have places of their own.
         assert box.call("write_file", path="/workspace/x", content="y") == {"success": True}
         assert box.call("read_file", path="/workspace/x") == {"content": "y"}
@@ -109,3 +110,14 @@ def test_a_sandbox_whose_processes_are_all_taken_says_503(make_daemon):
     for _ in range(20):
         statuses.add(box.post("run", {"cmd": "true"}).status)
     assert statuses <= {200, 503}
+
+
+def test_commands_are_counted_and_logged(make_daemon):
+    daemon = make_daemon()
+    box = Sandbox(daemon)
+    box.run("exit 3")
+    assert box.run("sleep 60", timeout=0.1)["code"] == -1
+    assert daemon.wait_record(event_type="command_done", exit_code=3)["reason"] == "exit"
+    assert daemon.wait_record(event_type="command_done", exit_code=-1)["reason"] == "timeout"
+    assert daemon.metric("sandbox_commands_total") == 2
+    assert daemon.metric("sandbox_commands_timed_out_total") == 1
