@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -100,9 +101,22 @@ struct run_events {
 
 struct run_engine; /* what all runs share: loop, jail, scratch space */
 
+/* What is done once the answers that were given in this turn of the loop have been sent, in the
+ * order of asking. Embedded in what it is about. */
+struct run_after {
+    void (*fn)(struct run_after *a);
+    bool waits;
+    TAILQ_ENTRY(run_after) link;
+};
+
 must_check int run_engine_open(struct event_base *base, struct jail *jail, struct run_engine **ret,
                                struct err *e);
 void run_engine_close(struct run_engine *g); /* NULL is fine; no run may be left */
+
+/* Once, even if it is asked for twice before it is done. */
+void run_after(struct run_engine *g, struct run_after *a, void (*fn)(struct run_after *a));
+/* All of that at once. NULL is fine. */
+void run_after_all(struct run_engine *g);
 
 /*
  * Takes a sandbox and hands it the plan. Nothing of the plan is needed afterwards. On failure
@@ -143,7 +157,7 @@ void run_output_take(struct run *r, struct run_output *ret);
 /* What was used so far. */
 void run_usage(const struct run *r, struct usage *ret);
 
-/* At any time; no callback comes any more. The sandbox goes in the next turn of the loop. NULL is
- * fine. */
+/* At any time; no callback comes any more. The sandbox goes after the answer, see run_after(). NULL
+ * is fine. */
 void run_free(struct run *r);
 DEFINE_FREEP(struct run, run_free)

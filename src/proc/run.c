@@ -2,19 +2,21 @@
 /*
  * One run, from taking a sandbox to the last byte it left.
  *
- *   RUNNING ──EXITED──▶ DRAINING ──ends of file──▶ SCANNING ──SCANNED──▶ DONE
- *      │                  ▲    └─nothing to look at───────────────────────▲
- *      └─stop─▶ STOPPING ─┘ EXITED, or end of file on ctl                 │
- *                     (a sandbox that dies under us goes the same way) ───┘
+ *   STARTING ─▶ RUNNING ──exited──▶ DRAINING ──ends of file──▶ SCANNING ─▶ DONE
+ *       └─stop───┴─▶ STOPPING ─▶ KILLING ─▲ └──nothing to list───────────────▲
+ *                                                                           │
+ *   COUNTING stands before DRAINING where the jail's counters are not known yet, EXPLAINING before
+ *   DONE where the text of a failure has not arrived. The table `states` has all moves.
  *
  * Killing is a request, exiting is a fact: a timeout records its reason, asks init to kill, after
  * KILL_MS the jail, and waits for the exit. Nothing outside init is alive after EXITED, so the
- * pipes end; a timer bounds our trust in that: then, as after a program that said itself that it is
- * done and has written everything, what is in the pipes now is all.
+ * pipes end. If they do not within DRAIN_MS, what is in them then is all, as it is after a program
+ * that said itself that it is done and has written everything.
  *
  * Callbacks of the loop change the state and then call settle(), whose last act may be the done
  * callback, after which the run may be gone. Nothing touches it afterwards.
  */
+#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -35,8 +37,8 @@
 
 enum {
     KILL_MS = 200,      /* init gets this long to kill everything, then the jail does it */
-    GIVE_UP_MS = 5000,  /* after that a sandbox that does not die is somebody else's problem */
-    WORDS_MS = 50,      /* the launcher's words for a failure come by another way */
+    GIVE_UP_MS = 5000,  /* a sandbox that has not died by then is not waited for any longer */
+    TEXT_MS = 50,       /* for the launcher's text of a failure, which comes by another socket */
     DRAIN_MS = 250,     /* the ends of the pipes come at once: everything inside is dead */
     SCAN_MS = 5000,     /* between two files of the list */
     CLOSED_MS = 500,    /* between the end of a channel and the end of the program behind it */
@@ -50,7 +52,32 @@ enum {
     USAGE_ASKED_MAX = 100,
 };
 
+/* clang-format off */
+static const unsigned states[] = { /* legal successors */
+    [RUN_STARTING]   = BIT(RUN_RUNNING) | BIT(RUN_STOPPING) | BIT(RUN_COUNTING) | BIT(RUN_DRAINING),
+    [RUN_RUNNING]    = BIT(RUN_STOPPING) | BIT(RUN_COUNTING) | BIT(RUN_DRAINING),
+    [RUN_STOPPING]   = BIT(RUN_KILLING) | BIT(RUN_COUNTING) | BIT(RUN_DRAINING),
+    [RUN_KILLING]    = BIT(RUN_COUNTING) | BIT(RUN_DRAINING),
+    [RUN_COUNTING]   = BIT(RUN_DRAINING),
+    [RUN_DRAINING]   = BIT(RUN_SCANNING) | BIT(RUN_EXPLAINING) | BIT(RUN_DONE),
+    [RUN_SCANNING]   = BIT(RUN_EXPLAINING) | BIT(RUN_DONE),
+    [RUN_EXPLAINING] = BIT(RUN_DONE),
+    [RUN_DONE]       = 0,
+};
+/* clang-format on */
+_Static_assert(ARRAY_LEN(states) == RUN_STATE_COUNT, "every state has a row");
+
+/* The program has not exited as far as anybody knows. */
+#define RUN_BEFORE_EXIT (RUN_LIVE | BIT(RUN_STOPPING) | BIT(RUN_KILLING))
+
 static void settle(struct run *r);
+static void enter_done(struct run *r);
+
+static void run_move(struct run *r, enum run_state to)
+{
+    assert(states[r->state] & BIT(to));
+    r->state = to;
+}
 
 static void arm(struct event *ev, uint64_t ms)
 {
@@ -59,27 +86,55 @@ static void arm(struct event *ev, uint64_t ms)
     (void)event_add(ev, &tv);
 }
 
-/* From when on what init tells matters. Without memory for it the clock ends the run. */
-static void heed_init(struct run *r)
+/* Reads the control socket from now on. If that cannot be registered, the wall timer ends the run.
+ */
+static void ctl_watch(struct run *r)
 {
-    if (r->state == RUN_RUNNING && !r->paused && !event_pending(&r->ctl, EV_READ, NULL))
+    if (run_is(r, RUN_LIVE) && !r->files_paused && !event_pending(&r->ctl, EV_READ, NULL))
         (void)event_add(&r->ctl, NULL);
 }
 
-/* From when on its output is read while it comes. One that stays will be there for a while, and is
- * listened to from the beginning. */
-static void listen_later(struct run *r)
+/* When to begin reading the output while the program runs. A program that stays is read from its
+ * beginning (output_watch() in run_start()). */
+static void output_watch_later(struct run *r)
 {
     unsigned ms = r->sandbox.template == TEMPLATE_EXEC ? STARTED_MS : LISTEN_MS;
 
     if (!r->events.frame)
-        arm(&r->listen, ms * (1 + r->engine->runs / LISTEN_RUNS));
+        arm(&r->output, ms * (1 + r->engine->runs / LISTEN_RUNS));
 }
 
 static void wall_arm(struct run *r, uint64_t more_ms)
 {
     if (r->limits.wall_ms > 0)
         arm(&r->wall, r->limits.wall_ms + more_ms);
+}
+
+/* True when a failure has its text, or there was none. */
+static bool failure_text_ready(struct run *r)
+{
+    struct jail *j = r->engine->jail;
+    struct run_result *res = r->result;
+    const char *text;
+
+    if (res->reason != END_FAILED || res->fault[0])
+        return true;
+    text = j->ops->failure(j, &r->sandbox);
+    (void)snprintf(res->fault, sizeof res->fault, "%s", text ? text : "");
+    return res->fault[0] != '\0';
+}
+
+static void enter_done(struct run *r)
+{
+    if (failure_text_ready(r)) {
+        run_move(r, RUN_DONE);
+    } else if (r->state != RUN_EXPLAINING) {
+        run_move(r, RUN_EXPLAINING);
+        arm(&r->timer, TEXT_MS);
+    } else {
+        (void)snprintf(r->result->fault, sizeof r->result->fault, "the sandbox ended unexpectedly");
+        run_move(r, RUN_DONE);
+    }
 }
 
 /* ---- results ---- */
@@ -116,8 +171,8 @@ static int64_t known(int64_t first, int64_t second)
     return first >= 0 ? first : second;
 }
 
-/* Did it get what it wanted? Then nobody asks what was denied to it. */
-static bool is_content(const struct run *r, int status)
+/* After a clean exit the counters of refused requests are not read. */
+static bool ended_cleanly(const struct run *r, int status)
 {
     return r->stop_reason == END_EXIT && status == 0 && r->result->error.n == 0;
 }
@@ -128,7 +183,7 @@ static bool usage_read(struct run *r, const struct init_msg *m)
 {
     struct jail *j = r->engine->jail;
     struct usage *u = &r->result->usage;
-    bool read = j->ops->usage(j, &r->sandbox, !m || !is_content(r, m->status), u);
+    bool read = j->ops->usage(j, &r->sandbox, !m || !ended_cleanly(r, m->status), u);
 
     if (!m)
         return read;
@@ -168,7 +223,7 @@ static bool reason_is_ordinary(enum end_reason why)
 
 static void enter_draining(struct run *r)
 {
-    r->state = RUN_DRAINING;
+    run_move(r, RUN_DRAINING);
     r->frames_paused = false; /* nothing more will come */
     r->result->at.ended = clock_us();
     (void)event_del(&r->wall);
@@ -176,8 +231,10 @@ static void enter_draining(struct run *r)
     arm(&r->timer, DRAIN_MS);
 }
 
-static void ask_again(struct run *r, const struct init_msg *m)
+static void enter_counting(struct run *r, const struct init_msg *m)
 {
+    if (r->state != RUN_COUNTING)
+        run_move(r, RUN_COUNTING);
     r->usage_asked++;
     r->exited = *m;
     (void)event_del(&r->wall);
@@ -189,10 +246,10 @@ static void on_exited(struct run *r, const struct init_msg *m)
 {
     struct run_result *res = r->result;
 
-    if (m->token != 0 || (r->state != RUN_RUNNING && r->state != RUN_STOPPING))
+    if (m->token != 0 || !run_is(r, RUN_BEFORE_EXIT | BIT(RUN_COUNTING)))
         return;
     if (!usage_read(r, m) && r->usage_asked < USAGE_ASKED_MAX) {
-        ask_again(r, m);
+        enter_counting(r, m);
         return;
     }
     res->reason = reason_of(r, m->status);
@@ -202,27 +259,26 @@ static void on_exited(struct run *r, const struct init_msg *m)
         res->exit_code =
             WIFSIGNALED(m->status) ? 128 + WTERMSIG(m->status) : WEXITSTATUS(m->status);
     r->scan = m->arg != 0 && r->events.file && !r->events.frame &&
-              (r->scan_all || reason_is_ordinary(res->reason));
-    r->scan_wanted = r->scan;
+              (r->plan.scan_all || reason_is_ordinary(res->reason));
     res->scanned = m->arg == 0;
-    r->early = m->size != 0;
+    r->pipes_final = m->size != 0;
     enter_draining(r);
 }
 
-/* The sandbox went away, without a word from init or after its last. */
+/* Init has closed its control socket. No list of files will be asked for: the socket is shut. */
 static void on_death(struct run *r)
 {
     struct run_result *res = r->result;
 
     (void)event_del(&r->ctl);
-    if (r->usage_asked > 0) {
+    (void)shutdown(r->sandbox.ctl, SHUT_RDWR);
+    if (r->state == RUN_COUNTING) {
         r->usage_asked = USAGE_ASKED_MAX;
         on_exited(r, &r->exited);
     }
-    r->scan = false;
     if (r->state == RUN_SCANNING)
-        r->state = RUN_DONE;
-    if (r->state != RUN_RUNNING && r->state != RUN_STOPPING)
+        enter_done(r);
+    if (!run_is(r, RUN_BEFORE_EXIT))
         return;
     (void)usage_read(r, NULL);
     if (r->stop_reason != END_EXIT)
@@ -241,20 +297,20 @@ static void on_death(struct run *r)
 static void on_ready(struct run *r, const struct init_msg *m)
 {
     (void)m;
-    if (r->ready || r->state != RUN_RUNNING)
+    if (r->state != RUN_STARTING)
         return;
-    r->ready = true;
+    run_move(r, RUN_RUNNING);
     r->result->at.running = clock_us();
     wall_arm(r, 0); /* building the sandbox was not the program's time */
-    listen_later(r);
+    output_watch_later(r);
     if (r->events.ready)
         r->events.ready(r->events.user);
 }
 
 static void on_scanned(struct run *r, const struct init_msg *m)
 {
-    if (r->looking && r->state == RUN_RUNNING) {
-        r->looking = false;
+    if (r->live_scan && run_is(r, RUN_LIVE)) {
+        r->live_scan = false;
         r->events.scanned(r->events.user, m->arg > 0 ? m->arg : 0);
         return;
     }
@@ -262,16 +318,16 @@ static void on_scanned(struct run *r, const struct init_msg *m)
         return;
     r->result->files_left_out += m->arg > 0 ? m->arg : 0;
     r->result->scanned = true;
-    r->state = RUN_DONE;
+    enter_done(r);
 }
 
 static void on_failed(struct run *r, const struct init_msg *m)
 {
     if (r->state == RUN_SCANNING) {
-        r->state = RUN_DONE;
+        enter_done(r);
         return;
     }
-    if (r->state != RUN_RUNNING)
+    if (!run_is(r, RUN_LIVE))
         return;
     (void)snprintf(r->result->fault, sizeof r->result->fault, "%.*s", (int)m->name_n,
                    r->engine->ctl.name);
@@ -281,13 +337,13 @@ static void on_failed(struct run *r, const struct init_msg *m)
 static void on_signalled(struct run *r, const struct init_msg *m)
 {
     (void)m;
-    if (r->state == RUN_RUNNING && r->events.interrupted)
+    if (run_is(r, RUN_LIVE) && r->events.interrupted)
         r->events.interrupted(r->events.user);
 }
 
 static void on_put(struct run *r, const struct init_msg *m)
 {
-    if (r->state == RUN_RUNNING && r->events.put)
+    if (run_is(r, RUN_LIVE) && r->events.put)
         r->events.put(r->events.user, (int)m->arg);
 }
 
@@ -314,7 +370,7 @@ static void on_file(struct run *r, const struct init_msg *m, int *fd)
                          .untouched = *fd < 0};
     struct stat st;
 
-    if (r->state != RUN_SCANNING && !(r->looking && r->state == RUN_RUNNING))
+    if (r->state != RUN_SCANNING && !(r->live_scan && run_is(r, RUN_LIVE)))
         return;
     if (!f.untouched && fstat(f.fd, &st) < 0) {
         r->result->files_left_out++;
@@ -345,15 +401,15 @@ static bool ctl_read(struct run *r)
     if (fds_n == 0)
         fd = -1;
     r->engine->ctl.name[m->name_n] = '\0';
-    if (m->verb == INIT_ENTRY && (fd >= 0 || (m->arg && r->lazy)))
+    if (m->verb == INIT_ENTRY && (fd >= 0 || (m->arg && r->plan.lazy)))
         on_file(r, m, &fd);
-    if (m->verb == INIT_RELAY && fd >= 0 && !r->ready && r->events.relay)
+    if (m->verb == INIT_RELAY && fd >= 0 && r->state == RUN_STARTING && r->events.relay)
         r->events.relay(r->events.user, take_fd(&fd));
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
         if (verbs[i].verb == m->verb)
             verbs[i].handle(r, m);
     }
-    return r->state != RUN_DONE && !r->paused;
+    return r->state != RUN_DONE && !r->files_paused;
 }
 
 static void ctl_on_readable(evutil_socket_t fd, short what, void *user)
@@ -382,49 +438,50 @@ static void replace(struct buf *b, const char *p, size_t n)
 }
 
 /*
- * A program that left no file says so itself, and if nobody else is there, init, which would say
- * the same, need not be heard. Who says it and goes on regardless has ended for everybody else: it
- * goes with its sandbox, right after the answer.
+ * The program's own frame that it exits and left no file. If it is the only process inside, init
+ * would report the same and is not waited for. A program that sends this and keeps running is
+ * killed with its sandbox, right after the answer.
  */
-static void on_left(struct run *r, const char *p, size_t n)
+static void on_self_exit(struct run *r, const char *p, size_t n)
 {
     struct jail *j = r->engine->jail;
     struct init_msg m;
 
-    if (!r->leaves || n != FRAME_LEFT_N || r->state != RUN_RUNNING)
+    if (!r->plan.own_exit || n != FRAME_LEFT_N || !run_is(r, RUN_LIVE))
         return;
     if (!j->ops->alone(j, &r->sandbox, (unsigned char)p[1])) {
-        (void)shutdown(r->sandbox.job, SHUT_WR); /* its exit will tell, and need not wait for us */
+        (void)shutdown(r->sandbox.job,
+                       SHUT_WR); /* it need not wait for us; init reports its exit */
         return;
     }
     m = init_left(p[0]);
-    r->left = true;
+    r->self_exited = true;
     on_exited(r, &m);
 }
 
-/* Only the first of all frames is our own wrapper's for sure: nothing of a tenant ran before it. */
+/* Only the first frame is certainly our wrapper's: no code of the tenant ran before it. */
 static void on_compiled(struct run *r, bool first, const char *p, size_t n)
 {
-    if (first && r->compiles)
+    if (first && r->plan.compiles)
         replace(&r->result->compiled, p, n);
 }
 
 static void on_frame(void *user, char kind, const char *p, size_t n)
 {
     struct run *r = user;
-    bool first = !r->heard;
+    bool first = !r->any_frame;
 
     if (kind == FRAME_PLACED) {
-        r->placed = true;
+        r->files_placed = true;
         return;
     }
-    r->heard = true;
+    r->any_frame = true;
     if (kind == FRAME_COMPILED) {
         on_compiled(r, first, p, n);
         return;
     }
     if (kind == FRAME_LEFT) {
-        on_left(r, p, n);
+        on_self_exit(r, p, n);
         return;
     }
     if (r->events.frame) {
@@ -446,8 +503,8 @@ static void on_frame(void *user, char kind, const char *p, size_t n)
             r->events.progress(r->events.user, p, n);
         break;
     case FRAME_ITEM:
-        /* Also when its end was heard of before its last words were read. */
-        if (r->events.item && (r->state == RUN_RUNNING || r->state == RUN_DRAINING))
+        /* Also when init reported the exit before the last frames were read. */
+        if (r->events.item && run_is(r, RUN_LIVE | BIT(RUN_COUNTING) | BIT(RUN_DRAINING)))
             r->events.item(r->events.user, p, n);
         break;
     default:
@@ -460,7 +517,7 @@ static void job_close(struct run *r)
     feed_done(&r->job_feed);
     (void)event_del(&r->job);
     (void)close(take_fd(&r->sandbox.job));
-    heed_init(r); /* it tells the rest */
+    ctl_watch(r); /* init reports the exit */
 }
 
 /* Reads until the stream is empty, its end, the last frame, or the turn is over: then it returns
@@ -470,7 +527,7 @@ static bool job_read(struct run *r)
     struct pump_scratch *s = &r->engine->scratch;
     size_t turn = 0;
 
-    while (turn < PUMP_TURN && !r->frames_paused && !r->left) {
+    while (turn < PUMP_TURN && !r->frames_paused && !r->self_exited) {
         ssize_t n = read(r->sandbox.job, s->bytes, sizeof s->bytes);
 
         if (n < 0 && errno == EINTR)
@@ -479,7 +536,7 @@ static bool job_read(struct run *r)
             return false;
         if (n <= 0) {
             job_close(r);
-            if (r->events.frame && r->state == RUN_RUNNING)
+            if (r->events.frame && run_is(r, RUN_LIVE))
                 arm(&r->timer, CLOSED_MS);
             return false;
         }
@@ -487,9 +544,9 @@ static bool job_read(struct run *r)
         if (r->frames.broken)
             continue; /* it stays broken; the rest is only drained */
         if (frame_reader_feed(&r->frames, s->bytes, (size_t)n, on_frame, r) < 0 && r->events.frame)
-            run_stop(r, END_POLICY); /* nothing it says later could be believed */
+            run_stop(r, END_POLICY); /* frames behind a broken one cannot be found */
     }
-    return !r->left;
+    return !r->self_exited;
 }
 
 static void job_on_readable(evutil_socket_t fd, short what, void *user)
@@ -529,21 +586,21 @@ static void on_wall(evutil_socket_t fd, short what, void *user)
     run_stop(user, END_TIMEOUT);
 }
 
-static int listen_to(struct run *r)
+static int output_watch(struct run *r)
 {
     if (capture_start(&r->out, r->engine->base, out_on_readable, r) < 0)
         return -1;
     return capture_start(&r->err, r->engine->base, err_on_readable, r);
 }
 
-/* Not earlier: most have ended by then, and nothing had to be watched. */
-static void on_listen(evutil_socket_t fd, short what, void *user)
+/* Delayed: most runs finish before it, which saves three calls of epoll_ctl. */
+static void on_output_watch(evutil_socket_t fd, short what, void *user)
 {
     struct run *r = user;
 
     (void)fd, (void)what;
-    heed_init(r);
-    if (listen_to(r) == 0)
+    ctl_watch(r);
+    if (output_watch(r) == 0)
         return;
     (void)snprintf(r->result->fault, sizeof r->result->fault, "no memory to watch a sandbox");
     run_stop(r, END_FAILED);
@@ -562,57 +619,49 @@ static void on_cpu(evutil_socket_t fd, short what, void *user)
         arm(&r->cpu, CPU_CHECK_MS);
 }
 
-/* Init had its chance, then the jail; then we stop waiting. */
-static void stopping_expired(struct run *r)
-{
-    struct jail *j = r->engine->jail;
-
-    if (r->kills++ == 0) {
-        j->ops->kill(j, &r->sandbox);
-        arm(&r->timer, GIVE_UP_MS);
-        return;
-    }
-    on_death(r);
-}
-
 /* A process that was forked beside it and has not run since may hold a copy of a pipe for longer
- * than its ends are waited for. It writes nothing, and the files are still there to be looked at.
- */
+ * than DRAIN_MS. It writes nothing, and the files can still be listed. */
 static void draining_expired(struct run *r)
 {
-    if (r->early || r->words_awaited) {
-        r->state = RUN_DONE;
+    if (r->pipes_final) {
+        enter_done(r);
         return;
     }
-    r->early = true;
+    r->pipes_final = true;
     arm(&r->timer, DRAIN_MS);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *user)
 {
     struct run *r = user;
+    struct jail *j = r->engine->jail;
 
     (void)fd, (void)what;
     switch (r->state) {
+    case RUN_STARTING:
+    case RUN_RUNNING:
+        run_stop(r, END_POLICY); /* one that stays closed its channel and did not end */
+        break;
     case RUN_STOPPING:
-        if (r->usage_asked > 0)
-            on_exited(r, &r->exited);
-        else
-            stopping_expired(r);
+        run_move(r, RUN_KILLING);
+        j->ops->kill(j, &r->sandbox);
+        arm(&r->timer, GIVE_UP_MS);
+        break;
+    case RUN_KILLING:
+        on_death(r);
+        break;
+    case RUN_COUNTING:
+        on_exited(r, &r->exited);
         break;
     case RUN_DRAINING:
         draining_expired(r);
         break;
     case RUN_SCANNING:
-        r->state = RUN_DONE;
-        break;
-    case RUN_RUNNING:
-        if (r->usage_asked > 0)
-            on_exited(r, &r->exited);
-        else
-            run_stop(r, END_POLICY); /* one that stays closed its channel and did not end */
+    case RUN_EXPLAINING:
+        enter_done(r);
         break;
     case RUN_DONE:
+    case RUN_STATE_COUNT:
         break;
     }
     settle(r);
@@ -625,8 +674,7 @@ static bool streams_open(const struct run *r)
     return capture_is_open(&r->out) || capture_is_open(&r->err) || r->sandbox.job >= 0;
 }
 
-/* Everything inside is dead: what is left in the pipes is all there will ever be. True: there is
- * more than one turn takes. */
+/* Reads what is left in the pipes. True: there is more than one turn takes. */
 static bool drain(struct run *r)
 {
     bool more = capture_is_open(&r->out) && capture_read(&r->out, &r->engine->scratch);
@@ -638,18 +686,18 @@ static bool drain(struct run *r)
 
 static void enter_scanning(struct run *r)
 {
-    r->result->scanned &= r->placed;
-    if (!r->scan || !r->placed || ctl_send(r, INIT_SCAN, r->scan_all) < 0) {
-        r->state = RUN_DONE;
+    r->result->scanned &= r->files_placed;
+    if (!r->scan || !r->files_placed || ctl_send(r, INIT_SCAN, r->plan.scan_all) < 0) {
+        enter_done(r);
         return;
     }
-    r->state = RUN_SCANNING;
+    run_move(r, RUN_SCANNING);
     arm(&r->timer, SCAN_MS);
 }
 
 static void events_del(struct run *r)
 {
-    struct event *all[] = {&r->ctl, &r->job, &r->wall, &r->listen, &r->timer, &r->cpu};
+    struct event *all[] = {&r->ctl, &r->job, &r->wall, &r->output, &r->timer, &r->cpu};
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         (void)event_del(all[i]);
@@ -659,47 +707,20 @@ static void events_del(struct run *r)
     capture_done(&r->err);
 }
 
-/* A failure wants words; they may still be on their way. True when there is nothing to wait for. */
-static bool words_known(struct run *r)
-{
-    struct jail *j = r->engine->jail;
-    struct run_result *res = r->result;
-    const char *words;
-
-    if (res->reason != END_FAILED || res->fault[0])
-        return true;
-    words = j->ops->failure(j, &r->sandbox);
-    if (words && *words) {
-        (void)snprintf(res->fault, sizeof res->fault, "%s", words);
-        return true;
-    }
-    if (r->words_awaited) {
-        (void)snprintf(res->fault, sizeof res->fault, "the sandbox ended unexpectedly");
-        return true;
-    }
-    r->words_awaited = true;
-    arm(&r->timer, WORDS_MS);
-    return false;
-}
-
 /* Moves on as far as facts allow. May end in done(): the run must not be touched afterwards. */
 static void settle(struct run *r)
 {
     if (r->state == RUN_DRAINING) {
         bool more = drain(r);
 
-        if (((r->early && !more) || !streams_open(r)) && !r->words_awaited)
+        if ((r->pipes_final && !more) || !streams_open(r))
             enter_scanning(r);
     }
     if (r->state != RUN_DONE)
         return;
-    if (!words_known(r)) {
-        r->state = RUN_DRAINING;
-        return;
-    }
     events_del(r);
-    if (r->scan_wanted && !r->result->scanned && r->result->files_left_out == 0)
-        r->result->files_left_out = 1; /* nobody knows how many: at least that is told */
+    if (r->scan && !r->result->scanned && r->result->files_left_out == 0)
+        r->result->files_left_out = 1; /* the number is not known: at least one */
     r->result->frames_broken = r->frames.broken && !r->frames.too_long;
     r->result->result_too_long = r->frames.too_long;
     r->events.done(r->events.user);
@@ -709,11 +730,11 @@ static void settle(struct run *r)
 
 void run_stop(struct run *r, enum end_reason why)
 {
-    if (r->state != RUN_RUNNING)
+    if (!run_is(r, RUN_LIVE))
         return;
-    heed_init(r);
+    ctl_watch(r);
     r->stop_reason = why;
-    r->state = RUN_STOPPING;
+    run_move(r, RUN_STOPPING);
     (void)event_del(&r->wall);
     (void)event_del(&r->cpu);
     arm(&r->timer, ctl_send(r, INIT_STOP, 0) < 0 ? 0 : KILL_MS);
@@ -721,7 +742,7 @@ void run_stop(struct run *r, enum end_reason why)
 
 void run_files_pause(struct run *r)
 {
-    r->paused = true;
+    r->files_paused = true;
     (void)event_del(&r->ctl);
     if (r->state == RUN_SCANNING)
         (void)event_del(&r->timer);
@@ -729,9 +750,9 @@ void run_files_pause(struct run *r)
 
 void run_files_resume(struct run *r)
 {
-    if (!r->paused)
+    if (!r->files_paused)
         return;
-    r->paused = false;
+    r->files_paused = false;
     if (r->state == RUN_DONE)
         return;
     (void)event_add(&r->ctl, NULL);
@@ -748,8 +769,9 @@ static int files_join(const struct plan *p, struct buf *out, struct err *e)
     return out->failed ? err_set(e, ERR_HOST, "no memory for the files of the job") : 0;
 }
 
-/* Only where nothing outlives the run that somebody could still be writing to. */
-static bool may_leave(const struct run *r, const struct plan *p)
+/* A program's own report of its exit counts only where nothing outlives the run that another
+ * process of it could still write to. */
+static bool may_report_own_exit(const struct run *r, const struct plan *p)
 {
     return !p->workspace && !p->scan_all && !p->lazy && !p->relay && !p->dirs && !r->events.frame &&
            r->engine->jail->traits & JAIL_MEMORY && r->engine->jail->traits & JAIL_PIDS;
@@ -761,7 +783,7 @@ static int job_send(struct run *r, const struct plan *p, struct err *e)
     struct event_base *base = r->engine->base;
     const struct job_for to = {.traits = r->engine->jail->traits,
                                .warmed = r->sandbox.template != TEMPLATE_EXEC,
-                               .leaves = r->leaves,
+                               .leaves = r->plan.own_exit,
                                .calm = r->engine->runs == 1};
     cleanup_with(buf_done) struct buf head = BUF_INIT(JOB_STRINGS_MAX * 2);
     cleanup_with(buf_done) struct buf files = BUF_INIT(0);
@@ -795,29 +817,28 @@ static void events_assign(struct run *r)
     (void)event_assign(&r->ctl, base, r->sandbox.ctl, EV_READ | EV_PERSIST, ctl_on_readable, r);
     (void)event_assign(&r->job, base, r->sandbox.job, EV_READ | EV_PERSIST, job_on_readable, r);
     (void)evtimer_assign(&r->wall, base, on_wall, r);
-    (void)evtimer_assign(&r->listen, base, on_listen, r);
+    (void)evtimer_assign(&r->output, base, on_output_watch, r);
     (void)evtimer_assign(&r->timer, base, on_timer, r);
     (void)evtimer_assign(&r->cpu, base, on_cpu, r);
 }
 
-/* Most programs that leave by their own word have left before init has anything to tell. Copies of
- * warmed interpreters do. */
-static bool is_brief(const struct run *r)
+/* Copies of warmed interpreters report their exit before init does: the control socket is watched
+ * only if that takes longer. */
+static bool reports_own_exit(const struct run *r)
 {
-    return r->leaves && r->ready && r->sandbox.template != TEMPLATE_EXEC &&
+    return r->plan.own_exit && r->state == RUN_RUNNING && r->sandbox.template != TEMPLATE_EXEC &&
            !template_is_prestarted(r->sandbox.template);
 }
 
-/* What is not watched would be waited for until the time is up. A program without frames says
- * nothing there: that the channel was closed for it, in the midst of its start, nobody wants to
- * know, and why it could not be started is read at its end. */
-static int watch(struct run *r, bool speaks, struct err *e)
+/* Failing to register an event is an error: the run would only end by its wall timer. The channel
+ * of a program without frames is not watched; why it could not be started is read at its end. */
+static int watch(struct run *r, bool has_frames, struct err *e)
 {
-    if ((!is_brief(r) && event_add(&r->ctl, NULL) < 0) ||
-        (speaks && event_add(&r->job, NULL) < 0) || (r->events.frame && listen_to(r) < 0))
+    if ((!reports_own_exit(r) && event_add(&r->ctl, NULL) < 0) ||
+        (has_frames && event_add(&r->job, NULL) < 0) || (r->events.frame && output_watch(r) < 0))
         return err_set(e, ERR_HOST, "no memory to watch a sandbox");
-    if (r->ready)
-        listen_later(r); /* else when it is */
+    if (r->state == RUN_RUNNING)
+        output_watch_later(r); /* else when it is */
     wall_arm(r, r->start_ms);
     if (r->limits.cpu_ms > 0)
         arm(&r->cpu, CPU_CHECK_MS);
@@ -845,10 +866,10 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     r->events = *events;
     r->result = result;
     r->limits = p->limits;
-    r->scan_all = p->scan_all;
-    r->placed = !p->scan_all || p->files_n == 0;
-    r->lazy = p->lazy != NULL;
-    r->leaves = may_leave(r, p);
+    r->files_placed = !p->scan_all || p->files_n == 0;
+    r->plan.scan_all = p->scan_all;
+    r->plan.lazy = p->lazy != NULL;
+    r->plan.own_exit = may_report_own_exit(r, p);
     r->sandbox = SANDBOX_NONE;
     frame_reader_init(&r->frames, (p->limits.result_max > RUN_PROGRESS_MAX ? p->limits.result_max
                                                                            : RUN_PROGRESS_MAX) +
@@ -856,10 +877,12 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     result->at.started = clock_us();
     if (g->jail->ops->take(g->jail, &spec, &r->sandbox, e) < 0)
         return -1;
-    result->warm = r->ready = r->sandbox.warm;
+    result->warm = r->sandbox.warm;
+    if (r->sandbox.warm)
+        run_move(r, RUN_RUNNING);
     result->template = r->sandbox.template;
-    r->compiles = p->compiles && r->sandbox.template == p->template;
-    if (template_is_wasm(r->sandbox.template) && !r->ready)
+    r->plan.compiles = p->compiles && r->sandbox.template == p->template;
+    if (template_is_wasm(r->sandbox.template) && !r->sandbox.warm)
         r->start_ms = ZYGOTE_MS;
     events_assign(r);
     if (job_send(r, p, e) < 0)
@@ -871,26 +894,47 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     return 0;
 }
 
-static void let_go(struct run *r)
+static void run_release(struct run_after *a)
 {
-    LIST_REMOVE(r, gone);
+    struct run *r = (struct run *)((char *)a - offsetof(struct run, after));
+
     frame_reader_done(&r->frames);
     if (r->sandbox.ctl >= 0)
         r->engine->jail->ops->release(r->engine->jail, &r->sandbox);
     free(r);
 }
 
-static void on_sweep(evutil_socket_t fd, short what, void *user)
+void run_after_all(struct run_engine *g)
 {
-    struct run_engine *g = user;
+    struct run_after *a;
 
-    (void)fd, (void)what;
-    while (!LIST_EMPTY(&g->gone))
-        let_go(LIST_FIRST(&g->gone));
+    if (!g)
+        return;
+    g->answered = true;
+    while ((a = TAILQ_FIRST(&g->waiting))) {
+        TAILQ_REMOVE(&g->waiting, a, link);
+        a->waits = false;
+        a->fn(a);
+    }
+    g->answered = false;
 }
 
-/* Whoever frees a run makes an answer of it in the same turn of the loop, and that is sent first.
- */
+static void on_after(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    run_after_all(user);
+}
+
+void run_after(struct run_engine *g, struct run_after *a, void (*fn)(struct run_after *a))
+{
+    if (a->waits)
+        return;
+    a->waits = true;
+    a->fn = fn;
+    TAILQ_INSERT_TAIL(&g->waiting, a, link);
+    event_active(&g->after, EV_TIMEOUT, 0);
+}
+
 void run_free(struct run *r)
 {
     if (!r)
@@ -898,8 +942,10 @@ void run_free(struct run *r)
     if (r->out.fd)
         events_del(r);
     r->engine->runs--;
-    LIST_INSERT_HEAD(&r->engine->gone, r, gone);
-    arm(&r->engine->sweep, 0);
+    if (r->engine->answered)
+        run_release(&r->after);
+    else
+        run_after(r->engine, &r->after, run_release);
 }
 
 int run_engine_open(struct event_base *base, struct jail *jail, struct run_engine **ret,
@@ -911,8 +957,8 @@ int run_engine_open(struct event_base *base, struct jail *jail, struct run_engin
         return err_set(e, ERR_HOST, "no memory for the run engine");
     g->base = base;
     g->jail = jail;
-    LIST_INIT(&g->gone);
-    (void)evtimer_assign(&g->sweep, base, on_sweep, g);
+    TAILQ_INIT(&g->waiting);
+    (void)evtimer_assign(&g->after, base, on_after, g);
     g->scratch.null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (g->scratch.null < 0) {
         int sys = -errno;
@@ -929,8 +975,8 @@ void run_engine_close(struct run_engine *g)
 {
     if (!g)
         return;
-    (void)event_del(&g->sweep);
-    on_sweep(-1, 0, g);
+    (void)event_del(&g->after);
+    run_after_all(g);
     (void)close(g->scratch.null);
     free(g);
 }

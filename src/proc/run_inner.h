@@ -12,14 +12,28 @@
 #include "proc/pump.h"
 #include "wire/wire.h"
 
-enum run_state { RUN_RUNNING, RUN_STOPPING, RUN_DRAINING, RUN_SCANNING, RUN_DONE };
+enum run_state {
+    RUN_STARTING,   /* the sandbox is being built: init has not said that it is ready */
+    RUN_RUNNING,    /* the program runs */
+    RUN_STOPPING,   /* init was asked to kill everything */
+    RUN_KILLING,    /* the jail was */
+    RUN_COUNTING,   /* the program has exited; what it used is not known yet */
+    RUN_DRAINING,   /* everything inside is dead; the pipes are read to their ends */
+    RUN_SCANNING,   /* init lists the files of the workspace */
+    RUN_EXPLAINING, /* the text of a failure is on its way from the launcher */
+    RUN_DONE,
+    RUN_STATE_COUNT,
+};
+/* The program lives, and nobody has asked for its end. */
+#define RUN_LIVE (BIT(RUN_STARTING) | BIT(RUN_RUNNING))
 
 struct run_engine {
     struct event_base *base; /* borrowed */
     struct jail *jail;       /* borrowed */
-    struct event sweep;
-    unsigned runs;         /* that there are */
-    LIST_HEAD(, run) gone; /* owned: nobody else knows them any more */
+    struct event after;
+    bool answered; /* what waits for the answers is being done */
+    TAILQ_HEAD(, run_after) waiting;
+    unsigned runs; /* that there are */
     struct pump_scratch scratch;
     struct pump_scratch aside; /* of output that is read while a frame is in the other one */
     struct {
@@ -30,34 +44,36 @@ struct run_engine {
 
 struct run {
     struct run_engine *engine; /* borrowed */
-    LIST_ENTRY(run) gone;
+    struct run_after after;
     struct run_events events;
     struct run_result *result; /* borrowed */
     struct limits limits;
-    enum run_state state;
+    enum run_state state;        /* written by run_move() alone */
     enum end_reason stop_reason; /* END_EXIT: nobody asked for an end */
-    int kills;                   /* how far the escalation went */
-    bool ready;                  /* init is known to be there */
-    uint64_t start_ms;           /* beside the wall time, until it is */
-    bool scan;                   /* there is something to look at */
-    bool early;                  /* the ends of the pipes are not waited for */
-    bool scan_wanted;            /* there was something to look at */
-    bool lazy;                   /* files were lent */
-    bool scan_all;               /* of the plan */
-    bool compiles;               /* and may tell what to */
-    bool heard;                  /* a frame of it */
-    bool placed;                 /* its files are known to have come: what lacks was removed */
-    bool leaves;                 /* its own word that it has ended is enough */
-    bool left;                   /* it gave it */
-    bool paused;
-    bool frames_paused;
-    bool looking; /* the workspace is scanned while the program lives */
-    bool words_awaited;
-    unsigned usage_asked;   /* in vain, since it has exited */
-    struct init_msg exited; /* how, meanwhile */
+    uint64_t start_ms;           /* beside the wall time, while it is STARTING */
+    struct {
+        bool lazy;     /* files are lent */
+        bool scan_all; /* the workspace is listed whatever the reason of the end */
+        bool compiles; /* a compiled form of its code is wanted */
+        bool own_exit; /* its own frame that it has exited is enough, init need not be heard */
+    } plan;            /* of the plan; never changed */
+    bool scan;         /* there are files to list */
+    bool pipes_final;  /* what is in the pipes now is all: their ends are not waited for */
+    bool any_frame;    /* the program has sent one */
+    bool files_placed; /* its files are known to have come: what lacks was removed */
+    bool self_exited;  /* its own frame said that it has exited */
+    bool files_paused, frames_paused;
+    bool live_scan;         /* the workspace is listed while the program lives */
+    unsigned usage_asked;   /* times, while COUNTING */
+    struct init_msg exited; /* how it exited, while COUNTING */
     struct sandbox sandbox; /* owned */
     struct feed job_feed, in_feed;
     struct capture out, err;
     struct frame_reader frames;
-    struct event ctl, job, wall, listen, timer, cpu;
+    struct event ctl, job, wall, output, timer, cpu;
 };
+
+static inline bool run_is(const struct run *r, unsigned states)
+{
+    return states & BIT(r->state);
+}

@@ -15,7 +15,7 @@ enum { SEND_MAX = 256 << 20 }; /* bytes waiting for a program that does not read
 
 int run_send(struct run *r, const void *p, size_t n)
 {
-    if (r->state != RUN_RUNNING)
+    if (!run_is(r, RUN_LIVE))
         return -1;
     return feed_more(&r->job_feed, r->engine->base, p, n, SEND_MAX);
 }
@@ -24,7 +24,7 @@ int run_interrupt(struct run *r)
 {
     struct init_msg m = {.verb = INIT_SIGNAL, .arg = SIGINT};
 
-    if (r->state != RUN_RUNNING)
+    if (!run_is(r, RUN_LIVE))
         return -1;
     return fd_send(r->sandbox.ctl, &m, sizeof m, NULL, 0) < 0 ? -1 : 0;
 }
@@ -33,10 +33,10 @@ int run_scan(struct run *r)
 {
     struct init_msg m = {.verb = INIT_SCAN, .arg = 1};
 
-    if (r->state != RUN_RUNNING || r->looking)
+    if (!run_is(r, RUN_LIVE) || r->live_scan)
         return -1;
-    r->looking = fd_send(r->sandbox.ctl, &m, sizeof m, NULL, 0) == 0;
-    return r->looking ? 0 : -1;
+    r->live_scan = fd_send(r->sandbox.ctl, &m, sizeof m, NULL, 0) == 0;
+    return r->live_scan ? 0 : -1;
 }
 
 int run_put(struct run *r, const char *name, int fd, int64_t at, int64_t size)
@@ -49,7 +49,7 @@ int run_put(struct run *r, const char *name, int fd, int64_t at, int64_t size)
     };
     size_t n = strlen(name);
 
-    if (r->state != RUN_RUNNING || n > sizeof out.name)
+    if (!run_is(r, RUN_LIVE) || n > sizeof out.name)
         return -1;
     out.m.name_n = (uint32_t)n;
     memcpy(out.name, name, n);
@@ -58,7 +58,7 @@ int run_put(struct run *r, const char *name, int fd, int64_t at, int64_t size)
 
 void run_frames_pause(struct run *r)
 {
-    if (r->frames_paused || r->state != RUN_RUNNING)
+    if (r->frames_paused || !run_is(r, RUN_LIVE))
         return;
     r->frames_paused = true;
     (void)event_del(&r->job);
