@@ -12,7 +12,8 @@
 #include "wire/cpus.h"
 #include "wire/wire.h"
 
-#define INIT_PROGRAM "/opt/sandbox-executor/bin/sandbox-init" /* in the template root */
+#define ROOT_PROGRAMS "/opt/sandbox-executor/bin" /* ours, in the template root */
+#define INIT_PROGRAM  ROOT_PROGRAMS "/sandbox-init"
 
 enum { INIT_FD_GATE = INIT_FD_DEPENDENCIES }; /* free again once that is mounted */
 

@@ -252,8 +252,8 @@ static struct launcher *parse(int argc, char **argv)
         kept_be_plain(&l->kept, l->slots.user, l->slots.group);
         l->shelf.plain = true;
     }
-    zygotes_init(&l->slots.zygotes, argv[4], argv[6]);
     l->programs = open(argv[4], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    zygotes_init(&l->slots.zygotes, l->programs, argv[6]);
     hide_arguments(argc, argv);
     return l;
 }

@@ -79,6 +79,8 @@ enum attack_eye {
     EYE_NNP,      /* no_new_privs */
     EYE_CALL,     /* what the kernel answers to the very call, read as its tracer */
     EYE_CORE,     /* its limit on core dumps */
+    EYE_PROGRAM,  /* the file that it was started from, and the mount that file is on */
+    EYE_PATHS,    /* its program, mappings and mounts by name */
     EYE_LOCKED,   /* memory it has locked */
     EYE_SCHED,    /* how it is scheduled */
     EYE_TRACER,   /* who traces it, its parent or its children */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -316,6 +317,45 @@ static bool look_at_tracers(const struct hold *h, long pid, char *out, size_t ma
     return seen;
 }
 
+/* What leads from a process to a file leads past its root: the mount decides. */
+static bool look_at_program(const struct hold *h, long pid, char *out, size_t max)
+{
+    char path[64];
+    struct statvfs fs;
+    struct stat st;
+
+    (void)h;
+    (void)snprintf(path, sizeof path, "/proc/%ld/exe", pid);
+    if (stat(path, &st) < 0 || statvfs(path, &fs) < 0)
+        return false;
+    if (st.st_mode & (S_ISUID | S_IWOTH))
+        return snprintf(out, max, "seen outside: a program of mode %o", st.st_mode & 07777u) > 0;
+    return !(fs.f_flag & ST_RDONLY) &&
+           snprintf(out, max, "seen outside: its program is on a mount that can be written") > 0;
+}
+
+static bool look_at_paths(const struct hold *h, long pid, char *out, size_t max)
+{
+    static const char *const files[] = {"maps", "mountinfo"};
+    const char *own = h->usual->programs;
+    char link[LINK_ROOM], path[64], line[1024];
+    bool seen;
+
+    proc_link(pid, "exe", link);
+    seen = own[0] && strstr(link, own);
+    for (size_t i = 0; i < ARRAY_LEN(files) && own[0]; i++) {
+        FILE *f;
+
+        (void)snprintf(path, sizeof path, "/proc/%ld/%s", pid, files[i]);
+        f = fopen(path, "re");
+        while (f && !seen && fgets(line, sizeof line, f))
+            seen = strstr(line, own) != NULL;
+        if (f)
+            (void)fclose(f);
+    }
+    return seen && snprintf(out, max, "seen outside: names of %.100s", own) > 0;
+}
+
 static look_fn *const looks[EYE_COUNT] = {
     [EYE_FD] = look_at_descriptor,
     [EYE_SPACES] = look_at_namespaces,
@@ -329,6 +369,8 @@ static look_fn *const looks[EYE_COUNT] = {
     [EYE_NNP] = look_at_nnp,
     [EYE_CALL] = look_at_answer,
     [EYE_CORE] = look_at_core,
+    [EYE_PROGRAM] = look_at_program,
+    [EYE_PATHS] = look_at_paths,
     [EYE_LOCKED] = look_at_locked,
     [EYE_SCHED] = look_at_scheduling,
     [EYE_TRACER] = look_at_tracers,

@@ -230,6 +230,13 @@ static void learn_usual(struct witness *w)
         .nice = getpriority(PRIO_PROCESS, 0),
         .policy = sched_getscheduler(0),
     };
+    char *end;
+
+    if (readlink("/proc/self/exe", w->usual.programs, sizeof w->usual.programs - 1) < 0)
+        w->usual.programs[0] = '\0';
+    end = strrchr(w->usual.programs, '/'); /* they lie beside us */
+    if (end)
+        *end = '\0';
 }
 
 int witness_open(const char *secret, struct witness **ret, struct err *e)
@@ -302,6 +309,7 @@ void witness_tell(const struct witness *w, struct jw *j)
     jw_kv_int(j, "udp", w->udp);
     jw_kv_int(j, "shm", w->shm_key);
     jw_kv_int(j, "score", w->usual.score);
+    jw_kv_string(j, "programs", w->usual.programs);
 }
 
 const char *witness_mark(const struct witness *w)

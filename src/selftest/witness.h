@@ -23,9 +23,12 @@ struct witness;
 enum { WITNESS_MARK_MAX = 32, WITNESS_SECRET_MAX = 40 };
 
 /* How the kernel treats this very process, before any attack. */
+enum { WITNESS_PROGRAMS_MAX = 256 };
+
 struct witness_usual {
     int score; /* how ready it is to be killed when memory runs out */
     int nice, policy;
+    char programs[WITNESS_PROGRAMS_MAX]; /* where the programs of the service are; "": unknown */
 };
 
 /* Plants everything. `secret` was made with witness_secret() before any process of a jail was

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "core/plan.h"
+#include "init/order.h"
 
 enum { ETC_FILE_MAX = 1 << 20, ETC_DEPTH_MAX = 6, PROGRAM_MAX = 24 << 20 };
 
@@ -46,9 +47,11 @@ static const char *const directories[] = {
     "opt/sandbox-venv", /* PLAN_DEPENDENCIES */
 };
 
-/* Programs of ours that run only inside: what tenants wrote is none of ours outside. */
-static const char *const programs_inside[] = {"sandbox-inspect", "sandbox-init",
-                                              "sandbox-shell.so"};
+/* Programs of ours that a process of a tenant runs, was copied from, or maps. They are copied, so
+ * that neither /proc/self/exe nor /proc/self/maps leads to a file of the host. */
+static const char *const programs_inside[] = {"sandbox-inspect",          "sandbox-init",
+                                              "sandbox-shell.so",         "sandbox-zygote-node",
+                                              "sandbox-zygote-node.node", "sandbox-zygote-python"};
 
 /* Top-level names that are links into /usr on merged systems and directories on others. */
 static const char *const system_links[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
@@ -200,28 +203,34 @@ static int share_system(void)
     return r;
 }
 
-/* Copied, not bound: every mount would be paid for again by each sandbox. What not everybody on the
- * host may read is a secret and stays out. */
-static int copy_file(int from_dir, const char *name, int to_dir, off_t max)
+/* Copied, not bound: every mount would be paid for again by each sandbox. */
+static int copy_bytes(int from, int to_dir, const char *name, mode_t mode)
 {
-    cleanup_close int from = openat(from_dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), to = -1;
-    struct stat st;
+    cleanup_close int to = openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     char part[16384];
     ssize_t n;
 
-    if (from < 0)
-        return unless_missing(errno);
-    if (fstat(from, &st) < 0)
-        return -errno;
-    if (!(st.st_mode & S_IROTH) || st.st_size > max)
-        return 0;
-    to = openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st.st_mode & 0755);
     if (to < 0)
         return -errno;
     while ((n = read(from, part, sizeof part)) > 0)
         if (fd_write_all(to, part, (size_t)n) < 0)
             return -EIO;
     return n < 0 ? -errno : 0;
+}
+
+/* What not everybody on the host may read is a secret and stays out. */
+static int copy_file(int from_dir, const char *name, int to_dir)
+{
+    cleanup_close int from = openat(from_dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat st;
+
+    if (from < 0)
+        return unless_missing(errno);
+    if (fstat(from, &st) < 0)
+        return -errno;
+    if (!(st.st_mode & S_IROTH) || st.st_size > ETC_FILE_MAX)
+        return 0;
+    return copy_bytes(from, to_dir, name, st.st_mode & 0755);
 }
 
 static int copy_link(int from_dir, const char *name, int to_dir)
@@ -276,7 +285,7 @@ static int copy_entry(int from_dir, const char *name, int to_dir, int depth)
         return copy_link(from_dir, name, to_dir);
     if (S_ISDIR(st.st_mode))
         return copy_directory(from_dir, name, to_dir, depth);
-    return S_ISREG(st.st_mode) ? copy_file(from_dir, name, to_dir, ETC_FILE_MAX) : 0;
+    return S_ISREG(st.st_mode) ? copy_file(from_dir, name, to_dir) : 0;
 }
 
 /* "ssl/certs" is the entry "certs" of the directory "ssl" on both sides. */
@@ -310,7 +319,23 @@ static int make_etc(void)
     return r ? r : symlink("/proc/self/mounts", path) < 0 ? -errno : 0;
 }
 
-/* One that was not built is not there, and whoever starts it is told so by the kernel. */
+/* One that was not built is not there, and the kernel says so to the process that starts it. The
+ * modes are ours: a build directory that is closed to others gives working sandboxes all the same.
+ */
+static int share_program(int from_dir, const char *name, int to_dir)
+{
+    cleanup_close int from = openat(from_dir, name, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+
+    if (from < 0)
+        return unless_missing(errno);
+    if (fstat(from, &st) < 0)
+        return -errno;
+    if (st.st_size > PROGRAM_MAX)
+        return -EFBIG;
+    return copy_bytes(from, to_dir, name, 0755);
+}
+
 static int share_programs(int from)
 {
     cleanup_close int to = -1;
@@ -319,12 +344,12 @@ static int share_programs(int from)
 
     if (from < 0)
         return 0;
-    (void)path_in(path, "/opt/sandbox-executor/", "bin");
+    (void)path_in(path, ROOT_PROGRAMS, "");
     to = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (to < 0)
         return -errno;
     for (size_t i = 0; i < ARRAY_LEN(programs_inside) && r == 0; i++)
-        r = copy_file(from, programs_inside[i], to, PROGRAM_MAX);
+        r = share_program(from, programs_inside[i], to);
     return r;
 }
 

@@ -17,7 +17,7 @@
 {
 
 const CHANNEL = 3;
-const RUNTIMES = '/proc/self/fd/6';
+const RUNTIMES = '/proc/self/fd/4';
 const TO_TRY = 2;
 const PAGES_MAX = 65536;
 const SETTLE_MS = 50;
@@ -261,7 +261,7 @@ function startRuntime() {
     channel.wasi = wasi;
     v8.setFlagsFromString('--no-wasm-lazy-compilation'); // or every copy would compile what it meets first
     const compiled = new WebAssembly.Module(fs.readFileSync(`${RUNTIMES}/${file}`));
-    fs.closeSync(6);
+    fs.closeSync(4);
     const instance = new WebAssembly.Instance(compiled, importsFor(compiled, wasi));
     wasi.memory = instance.exports.memory;
     try {

@@ -15,6 +15,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/sys.h"
+#include "init/order.h"
+
+enum { PROGRAM_PATH_MAX = 128 };
 
 #define NODE   "sandbox-zygote-node", "sandbox-zygote-node.node", "/usr/bin/node"
 #define PYTHON "sandbox-zygote-python", NULL, NULL
@@ -56,17 +59,12 @@ static char *const environment[] = {
 };
 /* clang-format on */
 
-static int open_beside(const char *directory, const char *name)
+static bool is_complete(const struct zygotes *z, size_t t, int directory, bool wasm)
 {
-    char path[4096];
-
-    if (!name || (size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path)
-        return -1;
-    return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-static bool is_complete(const struct zygotes *z, size_t t, bool wasm)
-{
+    if (!programs[t].name || faccessat(directory, programs[t].name, X_OK, 0) < 0)
+        return false;
+    if (programs[t].companion && faccessat(directory, programs[t].companion, R_OK, 0) < 0)
+        return false;
     if (programs[t].interpreter && access(programs[t].interpreter, X_OK) < 0)
         return false;
     if (template_is_wasm((enum plan_template)t) && !wasm)
@@ -110,7 +108,7 @@ static void packages_look(struct zygotes *z)
 
 /* ---- programs ---- */
 
-void zygotes_init(struct zygotes *z, const char *directory, const char *runtimes)
+void zygotes_init(struct zygotes *z, int directory, const char *runtimes)
 {
     z->mntns = -1;
     z->runtimes = *runtimes ? open(runtimes, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -120,29 +118,24 @@ void zygotes_init(struct zygotes *z, const char *directory, const char *runtimes
     for (size_t t = 0; t < TEMPLATE_COUNT; t++) {
         struct zygote *g = &z->of[t];
 
-        *g = (struct zygote){.program = -1, .companion = -1, .sock = -1, .next = -1};
-        if (!is_complete(z, t, *runtimes != '\0'))
-            continue;
-        g->companion = open_beside(directory, programs[t].companion);
-        if (g->companion >= 0 || !programs[t].interpreter)
-            g->program = open_beside(directory, programs[t].name);
+        *g = (struct zygote){.sock = -1, .next = -1};
+        g->installed = is_complete(z, t, directory, *runtimes != '\0');
     }
 }
 
 bool zygotes_has(const struct zygotes *z, enum plan_template t)
 {
-    return t == TEMPLATE_EXEC || z->of[t].program >= 0;
+    return t == TEMPLATE_EXEC || z->of[t].installed;
 }
 
 __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enum plan_template t,
                                                     int sock)
 {
     char *const argv[] = {(char *)programs[t].name, (char *)programs[t].role, NULL};
-    int program = fcntl(z->of[t].program, F_DUPFD_CLOEXEC, 64);
-    int companion = fcntl(z->of[t].companion, F_DUPFD_CLOEXEC, 64);
+    char path[PROGRAM_PATH_MAX];
     int there = fcntl(sock, F_DUPFD_CLOEXEC, 64);
     int runtimes = programs[t].runtime ? fcntl(z->runtimes, F_DUPFD_CLOEXEC, 64) : -1;
-    int past = ZYGOTE_FD_COMPANION;
+    unsigned past = ZYGOTE_FD + 1;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGTERM, SIG_DFL);
@@ -150,14 +143,12 @@ __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enu
     if (sys_unblock_signals() < 0 || setns(z->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0 ||
         dup2(there, ZYGOTE_FD) < 0)
         _exit(126);
-    program = dup3(program, ZYGOTE_FD + 1, O_CLOEXEC);
-    if (companion >= 0 && dup2(companion, past++) < 0)
+    if (runtimes >= 0 && dup2(runtimes, (int)past++) < 0)
         _exit(126);
-    if (runtimes >= 0 && dup2(runtimes, past++) < 0)
+    if (close_range(past, ~0u, 0) < 0)
         _exit(126);
-    if (close_range((unsigned)past, ~0u, 0) < 0)
-        _exit(126);
-    (void)syscall(SYS_execveat, program, "", argv, environment, AT_EMPTY_PATH);
+    (void)snprintf(path, sizeof path, ROOT_PROGRAMS "/%s", programs[t].name);
+    (void)execve(path, argv, environment);
     _exit(127);
 }
 
@@ -169,7 +160,7 @@ static int boot(const struct zygotes *z, enum plan_template t, int *ret_sock, st
     int sp[2], r;
     pid_t pid;
 
-    if (z->of[t].program < 0)
+    if (!z->of[t].installed)
         return err_set(e, ERR_HOST, "%s is not installed", programs[t].name);
     r = fd_message_pair(sp);
     if (r < 0)

@@ -20,8 +20,7 @@
 
 enum {
     ZYGOTE_FD = 3,           /* the zygote's end */
-    ZYGOTE_FD_COMPANION = 5, /* what it loads, if it has such a file; 4 was the program itself */
-    ZYGOTE_FD_RUNTIMES = 6,  /* the directory of WebAssembly runtimes, for those that have one */
+    ZYGOTE_FD_RUNTIMES = 4,  /* the directory of WebAssembly runtimes, for those that have one */
     ZYGOTE_RUNS_MAX = 20000, /* of one generation */
     ZYGOTE_SECONDS_MAX = 3600,
     ZYGOTE_LOOK_S = 2, /* between two looks at the installed packages */
@@ -36,10 +35,9 @@ struct zygote_msg {
 };
 
 struct zygote {
-    int program;   /* owned: opened in the host's root; -1: not installed */
-    int companion; /* owned, or -1 */
-    int sock;      /* owned: -1 when not running */
-    int next;      /* owned: the coming generation, until it says that it is warm; or -1 */
+    bool installed;
+    int sock; /* owned: -1 when not running */
+    int next; /* owned: the coming generation, until it says that it is warm; or -1 */
     unsigned generation, runs;
     uint64_t born_us; /* monotonic: a clock that is set does not matter */
     int64_t packages; /* when they had last changed, then */
@@ -56,9 +54,10 @@ struct zygotes {
     struct zygote of[TEMPLATE_COUNT];
 };
 
-/* Finds the programs in a directory of the host, and what they run in another ("": no WebAssembly).
- * Missing ones are an error only when used. */
-void zygotes_init(struct zygotes *z, const char *directory, const char *runtimes);
+/* Looks for the programs in a directory of the host, and for what they run in another ("": no
+ * WebAssembly). Missing ones are an error only when used. They are executed from the copies in the
+ * template root (root.h): a tenant's /proc/self/exe leads there and not to a file of the host. */
+void zygotes_init(struct zygotes *z, int directory, const char *runtimes);
 bool zygotes_has(const struct zygotes *z, enum plan_template t);
 
 /* A keeper from the current generation; starts one when none runs. */

@@ -2,9 +2,7 @@
 /*
  * sandbox-zygote-node: starts node as a zygote, in the template root. With the name of a
  * WebAssembly runtime as argument it becomes a zygote of that one (wasm/host.js).
- *
- * The library that does the work (zygote_node.c) is not visible there; it comes
- * as an open descriptor, and node loads it through /proc.
+ * The library that does the work (zygote_node.c) lies beside it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,26 +15,27 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "init/order.h"
 #include "walls/seccomp.h"
 #include "zygote/zygote.h"
 
-/* Loads the library as a module, closes its descriptor, and runs the text that it brings along.
+#define LIBRARY ROOT_PROGRAMS "/sandbox-zygote-node.node"
+
+/* Loads the library as a module and runs the text that it brings along.
  * Braces, because programs could see what is declared at the top. */
 static const char start[] = "{"
                             "const zygote = new (require('module'))('sandbox:zygote');"
-                            "process.dlopen(zygote, '/proc/self/fd/5');"
-                            "require('fs').closeSync(5);"
+                            "process.dlopen(zygote, '" LIBRARY "');"
                             "const { texts } = zygote.exports, wasm = process.argv.length > 1;"
                             "require('v8').setFlagsFromString('--no-lazy');"
                             "zygote._compile(wasm ? texts.host : texts.zygote, 'sandbox:zygote');"
                             "}";
-_Static_assert(ZYGOTE_FD_COMPANION == 5, "as in the text");
 
 static char *const environment[] = {
 #define VARIABLE(name, value, unless) (char *)name "=" value,
 #include "core/variables.def"
 #undef VARIABLE
-    (char *)"LD_PRELOAD=/proc/self/fd/5", /* zygote_node_mmap.c; gone before anything else starts */
+    (char *)"LD_PRELOAD=" LIBRARY, /* zygote_node_mmap.c; gone before anything else starts */
     NULL,
 };
 
@@ -90,7 +89,7 @@ int main(int argc, char **role)
     };
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 
-    if (fcntl(ZYGOTE_FD_COMPANION, F_GETFD) < 0 || quiet_streams() < 0 || refuse_rings() < 0) {
+    if (fcntl(ZYGOTE_FD, F_GETFD) < 0 || quiet_streams() < 0 || refuse_rings() < 0) {
         (void)fprintf(stderr, "sandbox-zygote-node is started by sandbox-launcher\n");
         return EXIT_FAILURE;
     }

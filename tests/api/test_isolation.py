@@ -73,6 +73,48 @@ def test_host_files_are_not_reached_through_proc(daemon, host_file):
     assert seen == []
 
 
+@pytest.fixture(scope="module")
+def warm_daemon(make_daemon_module):
+    return make_daemon_module(POOL_PYTHON=1, POOL_NODE=1, NODE_ZYGOTE="true", ISOLATION="native")
+
+
+# A program of each kind of template that prints everything of /proc that names files: its own and its parent's.
+SHOW_PROC = "cat /proc/self/maps /proc/self/mountinfo /proc/self/cmdline /proc/self/environ; readlink /proc/self/exe /proc/1/exe"
+SHOWS_PATHS = {
+    "python": """
+import os
+out = []
+for name in ("maps", "mountinfo", "mounts", "cmdline", "environ", "auxv", "stat"):
+    for pid in ("self", "1", str(os.getppid())):
+        try: out.append(open(f"/proc/{pid}/{name}", "rb").read().decode("latin-1"))
+        except OSError: pass
+for pid in ("self", "1"):
+    for name in ("exe", "cwd", "root"):
+        try: out.append(os.readlink(f"/proc/{pid}/{name}"))
+        except OSError: pass
+print("".join(out))
+""",
+    "javascript": """
+const fs = require('fs');
+for (const n of ['maps', 'mountinfo', 'cmdline', 'environ']) console.log(fs.readFileSync('/proc/self/' + n, 'latin1'));
+console.log(fs.readlinkSync('/proc/self/exe'));
+""",
+    "shell": "while read -r line; do echo \"$line\"; done </proc/$$/maps; readlink /proc/$$/exe; " + SHOW_PROC,
+}
+
+
+@pytest.mark.parametrize("language, program", [("python", "sandbox-zygote-python"), ("javascript", "sandbox-zygote-node.node"),
+                                               ("shell", "sandbox-shell.so")])
+def test_no_path_of_the_host_is_shown(warm_daemon, language, program):
+    """Where the programs of the service lie, and where it keeps its state, is nobody's business inside."""
+    def warmed():
+        text = warm_daemon.execute(SHOWS_PATHS[language], language)["stdout"]
+        return text if program in text else None
+    text = harness.wait_until(warmed, "a sandbox with a warmed interpreter")
+    for path in (harness.BUILD, warm_daemon.state_dir, warm_daemon.directory):
+        assert str(path) not in text, [line for line in text.splitlines() if str(path) in line]
+
+
 def test_the_root_is_minimal(daemon):
     assert set(daemon.returned("import os\ndef handler(e): return os.listdir('/')")) <= {
         "bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "tmp", "usr", "workspace",
@@ -380,7 +422,7 @@ def test_no_process_of_a_sandbox_holds_the_secrets_at_all(daemon):
 
 def test_core_dumps_are_off(daemon):
     got = daemon.returned("import resource\ndef handler(e): return list(resource.getrlimit(resource.RLIMIT_CORE))")
-    assert got == [0, 0]
+    assert got == [1, 1]  # 0 would start a core_pattern that is a pipe (test_core_pattern.py)
 
 
 def test_session_and_terminal_are_its_own(daemon):

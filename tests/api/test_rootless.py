@@ -47,6 +47,65 @@ def test_sessions_keep_their_files(rootless):
     assert rootless.printed("ls -A") == ""
 
 
+# What an owner may do to a file that he cannot open for writing.
+CHANGE_EXE = """
+import fcntl, os
+done = []
+def attempt(name, change, *args):
+    try:
+        change(*args)
+        done.append(name)
+    except OSError:
+        pass
+attempt("chmod", os.chmod, "/proc/self/exe", 0o4777)
+attempt("chown", os.chown, "/proc/self/exe", os.getuid(), os.getgid())
+attempt("utime", os.utime, "/proc/self/exe", (0, 0))
+attempt("setxattr", os.setxattr, "/proc/self/exe", "user.owned", b"1")
+attempt("write", open, "/proc/self/exe", "r+b")
+fd = os.open("/proc/self/exe", os.O_RDONLY)
+attempt("fchmod", os.fchmod, fd, 0o4777)
+attempt("futime", os.utime, fd, (0, 0))
+attempt("truncate", os.truncate, "/proc/self/exe", 1)
+attempt("link", os.link, "/proc/self/exe", "/workspace/linked")
+print(os.readlink("/proc/self/exe").rpartition("/")[2], done)
+"""
+CHANGE_MAPS = """
+const fs = require('fs');
+const attempt = (name) => { try { fs.chmodSync(name, 0o4777); return [name]; } catch { return []; } };
+const mapped = fs.readFileSync('/proc/self/maps', 'latin1').split('\\n').map((line) => line.split(' ').pop()).filter((n) => n[0] === '/');
+console.log(mapped.some((n) => n.includes('zygote-node')) ? 'zygote-node' : 'node', ['/proc/self/exe', ...mapped].flatMap(attempt));
+"""
+
+
+@pytest.mark.parametrize("jail", ["native", "bwrap"])
+def test_programs_of_the_host_cannot_be_changed(make_daemon, jail):
+    """The user of the service owns its programs, and is the host user of every tenant."""
+    harness.need(harness.ROOT, "becoming an ordinary user needs root")
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="sbx-owned-"))
+    try:
+        for path in harness.BUILD.iterdir():
+            if path.is_file() and path.name.startswith("sandbox-"):
+                shutil.copy2(path, directory)
+        for path in (directory, *directory.iterdir()):
+            os.chown(path, NOBODY, NOBODY)
+        directory.chmod(0o755)
+
+        def seen():
+            return {p.name: (p.stat()[:7], p.stat().st_mtime_ns, os.listxattr(p)) for p in directory.iterdir()}
+        before = seen()
+        daemon = make_daemon(binary=directory / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="basic", ISOLATION=jail,
+                             POOL_PYTHON=1, POOL_NODE=1, NODE_ZYGOTE="true")
+        for code, language, warm in ((CHANGE_EXE, "python", "sandbox-zygote-python []\n"), (CHANGE_MAPS, "javascript", "zygote-node []\n")):
+            if jail == "native":
+                harness.wait_until(lambda: daemon.execute(code, language)["stdout"] == warm, f"nothing is changed: {language}")
+            else:
+                assert daemon.execute(code, language)["stdout"].endswith(" []\n")
+        assert daemon.printed("for f in /proc/$$/exe /opt/sandbox-executor/bin/*; do chmod 4777 $f && echo $f; done 2>&-; true") == ""
+        assert seen() == before
+    finally:
+        shutil.rmtree(directory)
+
+
 def delegated():
     """Could an ordinary user make control groups here?"""
     return any(os.stat(path).st_uid == NOBODY for path in harness.cgroup_dirs("self").values() if path.exists())

@@ -243,6 +243,31 @@ def _(event):
 # ---- what is left in the workspace for the daemon to find ----
 
 
+@attack("exe-own")
+def _(event):
+    """Nothing is really changed: without a jail the program is one of the host's."""
+    path, done = "/proc/self/exe", []
+    now = os.stat(path)
+    for name, change in (("chmod", lambda: os.chmod(path, now.st_mode & 0o7777)),
+                         ("utime", lambda: os.utime(path, ns=(now.st_atime_ns, now.st_mtime_ns))),
+                         ("setxattr", lambda: (os.setxattr(path, "user.selftest", b""), os.removexattr(path, "user.selftest")))):
+        try:
+            change()
+            done.append(name)
+        except OSError:
+            pass
+    return " ".join(done)
+
+
+@attack("host-paths")
+def _(event):
+    text = os.readlink("/proc/self/exe") + "\n"
+    for name in ("maps", "mountinfo"):
+        with open("/proc/self/" + name) as f:
+            text += f.read()
+    return "\n".join(line for line in text.splitlines() if event["programs"] in line)[:200]
+
+
 @attack("artifact-symlink")
 def _(event):
     os.symlink(event["dir"] + "/secret", "result.txt")
