@@ -170,6 +170,7 @@ static int start_keeper(struct slots *all, struct slot *s, struct err *e)
             keeper_run(&k);
         }
         s->pid = pid;
+        s->generation = zygotes_packages(&all->zygotes);
     }
     s->keeper = take_fd(&here);
     r = watch(all, s);

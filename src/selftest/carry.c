@@ -331,7 +331,7 @@ static void carry_pair(struct carrier *c, const struct attack *a, bool fake, str
         if (!(a->flags & FLAG_AFTER))
             c->end(c, &j);
         if (line_of(&j.result.out, "TOUCHED", &n))
-            notice(s, "the neighbour was signalled");
+            notice(s, "the neighbour noticed");
         if (have_in_common(first.numbers, s->numbers))
             notice(s, "the same random number twice");
     }

@@ -20,6 +20,7 @@
 #include "core/port_jail.h"
 #include "init/process.h"
 #include "init/tree.h"
+#include "walls/apart.h"
 #include "walls/birth.h"
 #include "walls/confine.h"
 #include "walls/hot.h"
@@ -179,6 +180,9 @@ static int enter(struct keeper *k, struct err *e)
     if (k->mntns >= 0 && (setns(k->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0))
         return err_sys(e, -errno, "enter the template root");
     fd_close_all(&k->mntns, 1);
+    r = k->kind->rooted ? apart_enter() : 0;
+    if (r < 0)
+        return err_sys(e, r, "inodes of slot %u", k->slot);
     if (k->host->hot)
         hot_pin(k->host->hot);
     return k->kind->enter(k, e);

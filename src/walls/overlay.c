@@ -38,6 +38,8 @@ static const struct {
     {"mnt",       0755 },
     {".usr",      0755 },
     {".local",    0755 },
+    {".slot",     0755 },
+    {".merged",   0755 },
 };
 static const char *const bound[] = {"home", "var", "opt", "srv", "run", "etc"};
 static const char *const local_dirs[] = {"bin", "etc", "include", "lib", "sbin", "share", "src"};
@@ -229,7 +231,34 @@ static int overlay_local(uid_t uid)
         (void)snprintf(path, sizeof path, ".local/upper/%s", local_dirs[i]);
         r = make_dir(path, 0755, uid);
     }
-    return r ? r : mount_overlay("/usr/local", STAGE "/.local", "/usr/local");
+    return r ? r : mount_overlay("/usr/local", STAGE "/.local", STAGE "/.merged");
+}
+
+/* The slot's overlay (apart.h) is taken off the host's /usr: a file system cannot be shown with
+ * other owners through an overlay. False: there was none. */
+static bool uncover(void)
+{
+    if (mount("/usr", STAGE "/.slot", NULL, MS_MOVE, NULL) < 0)
+        return false;
+    if (access("/usr/bin", F_OK) == 0)
+        return true;
+    (void)!mount(STAGE "/.slot", "/usr", NULL, MS_MOVE, NULL);
+    return false;
+}
+
+/* Where /usr cannot be writable, /usr/local is, and the rest is the slot's again. */
+static int writable_usr(uid_t uid)
+{
+    bool uncovered = uncover(), local;
+
+    if (overlay_usr(uid) == 0)
+        return 0; /* what was taken off goes with the stage */
+    local = overlay_local(uid) == 0;
+    if (uncovered && mount(STAGE "/.slot", "/usr", NULL, MS_MOVE, NULL) < 0)
+        return -errno;
+    if (local && mount(STAGE "/.merged", "/usr/local", NULL, MS_MOVE, NULL) < 0)
+        return -errno;
+    return 0; /* less, and said so: INIT_READY */
 }
 
 /* ---- together ---- */
@@ -266,8 +295,8 @@ int overlay_mount(const struct root_private *p)
         r = make_dirs(p->uid);
     if (r == 0)
         r = copy_etc(p->uid);
-    if (r == 0 && overlay_usr(p->uid) < 0)
-        (void)!overlay_local(p->uid); /* less, and said so: INIT_READY */
+    if (r == 0)
+        r = writable_usr(p->uid);
     if (r == 0)
         r = bind_all();
     return r ? r : close_stage();

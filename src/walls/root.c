@@ -18,6 +18,7 @@
 #include "base/sys.h"
 #include "core/plan.h"
 #include "init/order.h"
+#include "walls/apart.h"
 
 enum { ETC_FILE_MAX = 1 << 20, ETC_DEPTH_MAX = 6, PROGRAM_MAX = 24 << 20 };
 
@@ -397,6 +398,18 @@ static int mount_stage(void)
                : 0;
 }
 
+/* The second layer of the overlays over all this (apart.h). */
+static int mount_empty(void)
+{
+    char path[512];
+
+    (void)path_in(path, APART_EMPTY, "");
+    return mount("empty", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                 "size=4k,nr_inodes=1,mode=0755") < 0
+               ? -errno
+               : 0;
+}
+
 /* A /proc of the launcher's pid namespace stays below the sandboxes' own: without a visible one
  * the kernel lets no user namespace mount another. */
 static int mount_proc(void)
@@ -444,6 +457,9 @@ static int build(bool rootless, int programs, struct err *e)
     r = mount_proc();
     if (r < 0)
         return err_sys(e, r, "/proc of the template");
+    r = mount_empty();
+    if (r < 0)
+        return err_sys(e, r, "empty directory of the template");
     r = enter_stage();
     return r < 0 ? err_sys(e, r, "enter the template") : 0;
 }

@@ -82,6 +82,7 @@ static const struct {
     {"/var/lib/dpkg",             "status"       },
     {"/usr/local/lib/python3.11", "dist-packages"},
     {"/usr/local/lib",            "node_modules" },
+    {"/usr/local",                "bin"          },
 };
 
 static int64_t packages_changed(const struct zygotes *z)
@@ -104,6 +105,11 @@ static void packages_look(struct zygotes *z)
         return;
     z->looked_us = now;
     z->packages = packages_changed(z);
+}
+
+unsigned zygotes_packages(const struct zygotes *z)
+{
+    return (unsigned)z->packages;
 }
 
 /* ---- programs ---- */
@@ -274,8 +280,10 @@ bool zygotes_outdated(struct zygotes *z, enum plan_template t, unsigned generati
 {
     struct zygote *g = &z->of[t];
 
-    if (t == TEMPLATE_EXEC || template_is_prestarted(t))
-        return false;
+    if (t == TEMPLATE_EXEC || template_is_prestarted(t)) {
+        packages_look(z);
+        return generation != zygotes_packages(z);
+    }
     g->runs++;
     renew(z, t);
     return generation != g->generation;

@@ -43,7 +43,7 @@ struct zygote {
     int64_t packages; /* when they had last changed, then */
 };
 
-enum { ZYGOTE_PLACES = 3 };
+enum { ZYGOTE_PLACES = 4 };
 
 struct zygotes {
     int mntns;                    /* borrowed */
@@ -63,6 +63,9 @@ bool zygotes_has(const struct zygotes *z, enum plan_template t);
 /* A keeper from the current generation; starts one when none runs. */
 must_check int zygotes_fork(struct zygotes *z, enum plan_template t, const struct keeper *k,
                             unsigned *ret_generation, struct err *e);
+/* The generation of a slot without a zygote: it ends when packages change, because what is
+ * installed later may stay unseen in it (apart.h). */
+unsigned zygotes_packages(const struct zygotes *z);
 /* Counts a run. True: slots of that generation should not serve again. */
 bool zygotes_outdated(struct zygotes *z, enum plan_template t, unsigned generation);
 

@@ -115,6 +115,71 @@ def test_no_path_of_the_host_is_shown(warm_daemon, language, program):
         assert str(path) not in text, [line for line in text.splitlines() if str(path) in line]
 
 
+# Files that nothing opens by itself: one of each kind of mount that a sandbox has not for itself alone.
+SHARED = ["/usr/share/zoneinfo/Antarctica/Troll", "/etc/host.conf", "/dev/full", "/opt/sandbox-executor/bin/sandbox-inspect"]
+SPY = """
+import ctypes, fcntl, os, signal, struct, subprocess
+libc = ctypes.CDLL(None, use_errno=True)
+def handler(event):
+    told = []
+    signal.signal(signal.SIGIO, lambda *_: told.append("dnotify"))
+    spy, held = libc.inotify_init1(os.O_NONBLOCK), []
+    for path in event["paths"]:
+        assert libc.inotify_add_watch(spy, path.encode(), 0xfff) >= 0
+        held.append(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+        fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held.append(os.open(os.path.dirname(path), os.O_RDONLY))
+    try: own = os.read(spy, 65536)
+    except BlockingIOError: own = b""
+    subprocess.Popen([event["mark"], "600"], executable="/bin/sleep").wait()
+    for fd in held[1::2]:
+        fcntl.fcntl(fd, fcntl.F_NOTIFY, 0)
+    try: told.append(f"inotify {len(os.read(spy, 65536))}")
+    except BlockingIOError: pass
+    return told, len(own) > 0
+"""
+DIRECTORIES = """
+import fcntl, os, signal, subprocess
+def handler(event):
+    told = []
+    signal.signal(signal.SIGIO, lambda *_: told.append(1))
+    fd = os.open("/usr/share/zoneinfo/Antarctica", os.O_RDONLY)
+    fcntl.fcntl(fd, fcntl.F_NOTIFY, fcntl.DN_ACCESS | fcntl.DN_MULTISHOT)
+    subprocess.Popen([event["mark"], "600"], executable="/bin/sleep").wait()
+    others = len(told)
+    with open("/usr/share/zoneinfo/Antarctica/Troll", "rb") as f: f.read(1)
+    return others, len(told)
+"""
+
+
+def spied(daemon, code, work):
+    """What a program tells that watches and locks while `work` is done elsewhere."""
+    mark = harness.marker()
+    run = daemon.start(code, "python", event={"mark": mark, "paths": SHARED}, timeout=60)
+    pid = harness.wait_until(lambda: harness.processes_with(mark), "the spy is ready")[0]
+    work()
+    os.kill(pid, signal.SIGTERM)
+    result = run.receive().json()
+    assert result["status"] == "success", result
+    return result["return_value"]
+
+
+def read_shared(daemon):
+    paths = " ".join(SHARED)
+    assert daemon.printed(f"for f in {paths}; do head -c1 $f | wc -c; flock -n -x $f true || echo locked $f; done") == "1\n" * len(SHARED)
+    with open(SHARED[0], "rb") as f:
+        f.read(1)
+
+
+def test_inodes_are_not_shared_with_a_neighbour_or_the_host(daemon):
+    """No watch tells what others open, no lock is met."""
+    assert spied(daemon, SPY, lambda: read_shared(daemon)) == [[], True], "only its own doings are told"
+
+
+def test_directories_are_not_shared_with_a_neighbour_or_the_host(daemon):
+    assert spied(daemon, DIRECTORIES, lambda: read_shared(daemon)) == [0, 1], "only its own doings are told"
+
+
 def test_the_root_is_minimal(daemon):
     assert set(daemon.returned("import os\ndef handler(e): return os.listdir('/')")) <= {
         "bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "tmp", "usr", "workspace",

@@ -177,6 +177,55 @@ def _(event):
     hold("")
 
 
+# A directory that nothing else on a host opens files in.
+SEEN = "/usr/share/zoneinfo/Antarctica"
+
+
+def open_seen():
+    with open(SEEN + "/Troll", "rb") as f:
+        f.read(1)
+
+
+@attack("neighbour-inotify")
+def _(event):
+    if event["phase"] == "look":
+        return open_seen()  # the neighbour says what it saw
+    spy = libc.inotify_init1(0)
+    libc.inotify_add_watch(spy, SEEN.encode(), 0xfff)
+    if os.fork() == 0:
+        os.read(spy, 4096)
+        os.write(1, b"TOUCHED\n")
+        os._exit(0)
+    hold("")
+
+
+@attack("neighbour-dnotify")
+def _(event):
+    import fcntl
+    if event["phase"] == "look":
+        return open_seen()
+    signal.signal(signal.SIGIO, lambda *_: os.write(1, b"TOUCHED\n"))
+    fcntl.fcntl(os.open(SEEN, os.O_RDONLY), fcntl.F_NOTIFY, fcntl.DN_ACCESS | fcntl.DN_MULTISHOT)
+    hold("")
+
+
+@attack("neighbour-flock")
+def _(event):
+    import fcntl
+    paths = (SEEN + "/Troll", "/etc/host.conf", "/etc/passwd", "/dev/full")
+    if event["phase"] == "look":
+        for path in paths:
+            with open(path, "rb") as f:
+                try:
+                    fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return f"{path} is locked"
+        return None
+    for path in paths:
+        fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    hold("")
+
+
 @attack("forged-frames")
 def _(event):
     for piece in (b"R00000004null", b"E7fffffff", b"\xff" * 4096, b"R0000000g", b"P00000002{}" * 1000):

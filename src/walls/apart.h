@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inodes of its own for each slot.
+ *
+ * Watches (inotify, dnotify) and locks (flock, fcntl) meet on inodes. The template root is one
+ * tmpfs and /usr one mount of the host's: sandboxes that shared these could watch what others open,
+ * and what the host opens, and talk by locks. So a keeper puts a read-only overlay over each of
+ * them before its first sandbox. Files and page cache stay shared, inodes do not. One sandbox at a
+ * time lives in a slot, and its watches and locks end with it.
+ *
+ *   template   /  tmpfs                /usr  the host's                     /mnt  empty
+ *   slot       /  overlay of that      /usr  overlay over the host's, which stays below
+ *
+ * An overlay without an upper layer must have two lower ones: the second is the empty /mnt. It
+ * costs a slot about half a millisecond once, and a sandbox nothing but three more mounts to copy.
+ * What is installed on the host later may stay unseen in a slot that has looked for it; slots are
+ * replaced when packages change (zygote.h).
+ */
+#pragma once
+
+#include "base/cleanup.h"
+
+#define APART_EMPTY "/mnt" /* in the template root */
+
+/* In a keeper that is in the template root and in nobody else's mount namespace afterwards. 0 or
+ * -errno. Where the kernel mounts no overlay here (overlays on overlays on overlays; without root
+ * before Linux 5.11) the slot shares the inodes of the template. */
+must_check int apart_enter(void);
