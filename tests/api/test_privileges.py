@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Every live process of a daemon has exactly the privilege that src/launcher/README tells."""
+import os
+import pathlib
+
+import pytest
+
+import harness
+from test_rootless import NOBODY, programs  # noqa: F401 (a fixture)
+
+README = pathlib.Path(harness.__file__).resolve().parents[2] / "src" / "launcher" / "README"
+OUTSIDE = {"sandbox-guard": "guard", "sandbox-launch": "launcher", "sandbox-keeper": "keeper"}
+
+
+def tables():
+    """The tables of the page, in their order: lists of {column: word}."""
+    found, head = [], None
+    for line in README.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else None
+        if cells is None:
+            head = None
+        elif head is None:
+            head = cells
+            found.append([])
+        elif not cells[0].startswith("-"):
+            found[-1].append(dict(zip(head, cells)))
+    return found
+
+
+def status_of(pid):
+    lines = harness.read_proc(pid, "status").decode().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def kind_of(daemon, pid, parents):
+    """The first column for a process."""
+    if pid == daemon.pid:
+        return "daemon"
+    name = harness.read_proc(pid, "comm").decode().strip()
+    if harness.namespace(pid, "pid") not in (harness.namespace("self", "pid"), harness.namespace(daemon.launcher(), "pid")):
+        return "init" if status_of(pid).get("NSpid", "").split()[-1:] == ["1"] else "tenant"
+    if name in OUTSIDE:
+        return OUTSIDE[name]
+    return "zygote" if parents.get(pid) == daemon.launcher() else "?"
+
+
+def seen_of(daemon, pid, kind):
+    """What the table has to say of it."""
+    status = status_of(pid)
+    uid, namespace = int(status["Uid"].split()[1]), harness.namespace(pid, "user")
+    everything = int(status_of(daemon.guard())["CapEff"], 16)
+
+    def amount(field):
+        return {0: "none", everything: "all"}.get(int(status[field], 16), status[field])
+    users = {0: "root", NOBODY: "service", int(status_of(daemon.pid)["Uid"].split()[1]): "service"}
+    spaces = {harness.namespace(daemon.guard(), "user"): "launcher", harness.namespace("self", "user"): "host"}
+    return {"process": kind, "runs": os.readlink(f"/proc/{pid}/exe").rpartition("/")[2], "uid": users.get(uid, "slot"),
+            "capabilities": amount("CapEff"), "bounding": amount("CapBnd"), "nnp": {"0": "no", "1": "yes"}[status["NoNewPrivs"]],
+            "filter": {"0": "no", "2": "yes"}[status["Seccomp"]], "namespace": spaces.get(namespace, "own")}
+
+
+def fits(row, seen):
+    return all(word in ("any", seen[column]) for column, word in row.items())
+
+
+def look(daemon, rows):
+    """(processes that no row tells of, rows that were met)"""
+    strange, met = [], set()
+    parents = {child: parent for parent, children in harness.children_by_parent().items() for child in children}
+    for pid in [daemon.pid, *daemon.tree()]:
+        try:
+            seen = seen_of(daemon, pid, kind_of(daemon, pid, parents))
+        except (OSError, KeyError, ValueError):
+            continue  # gone meanwhile
+        matching = [i for i, row in enumerate(rows) if fits(row, seen)]
+        met.update(matching)
+        if not matching:
+            strange.append(seen)
+    return strange, met
+
+
+@pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
+def test_processes_are_as_the_page_tells(make_daemon, programs, rootless):  # noqa: F811
+    harness.need(harness.ROOT, "both ways need root")
+    rows = tables()[int(rootless)]
+    more = {"binary": programs / "sandbox-executor", "user": NOBODY, "ISOLATION_LEVEL": "basic"} if rootless else {}
+    daemon = make_daemon(ISOLATION="native", POOL_PYTHON=1, POOL_NODE=1, NODE_ZYGOTE="true", **more)
+    mark = harness.marker()
+    run = daemon.start(harness.spawn_marked(mark), "shell", timeout=600)
+    harness.wait_until(lambda: harness.processes_with(mark), "a tenant lives")
+    state = []
+
+    def settled():  # one that is being made is a keeper's copy for a moment
+        state[:] = look(daemon, rows)
+        return not state[0] and len(state[1]) == len(rows)
+    harness.wait_until(settled, lambda: f"processes as the page tells: strange {state[0]}, "
+                                        f"never seen {[row for i, row in enumerate(rows) if i not in state[1]]}")
+    run.close()
