@@ -377,10 +377,12 @@ static void reap(struct launcher *l)
     pid_t pid;
 
     (void)!read(l->children, &si, sizeof si);
-    do { /* keepers, zygotes, orphans, those that measure */
+    do { /* keepers, zygotes, orphans, those that measure or remove groups */
         pid = waitpid(-1, NULL, WNOHANG);
-        if (pid > 0)
+        if (pid > 0) {
             measure_reaped(&l->measures, pid);
+            slots_reaped(&l->slots, pid);
+        }
     } while (pid > 0 || (pid < 0 && errno == EINTR));
 }
 

@@ -2,7 +2,9 @@
 #include "launcher/slots.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -20,6 +22,8 @@ enum {
     PURGE_MS = 2,
     SPARE_MAX = 16,     /* idle slots of a template that stay */
     SPARE_US = 2000000, /* the others go when nobody has used them for so long */
+    RECLAIM_S = 2,      /* at most, to free what a tenant left in its group */
+    KEEP_FROM = 16,     /* above what the remover's descriptors become */
 };
 
 size_t slots_idle(const struct slots *all, enum plan_template t)
@@ -93,17 +97,73 @@ void slots_purge(const struct slots *all)
         (void)poll(NULL, 0, PURGE_MS);
 }
 
-/* A group can go only after its last process did. What refuses now is tried again, and at the very
- * end the guard removes everything. */
+/* The end of RECLAIM_S: the system call it interrupts returns. */
+static void on_alarm(int number)
+{
+    (void)number;
+}
+
+/* In the remover: no descriptor but those of the groups stays open. A copy of a keeper's socket
+ * would keep that keeper alive. */
+static int keep_groups_only(struct cgroups *c)
+{
+    int at = 3;
+
+    for (size_t k = 0; k < CG_CONTROLLER_COUNT; k++)
+        if (c->dir[k] >= 0 && (c->dir[k] = fcntl(c->dir[k], F_DUPFD_CLOEXEC, KEEP_FROM)) < 0)
+            return -errno;
+    for (size_t k = 0; k < CG_CONTROLLER_COUNT; k++)
+        if (c->dir[k] >= 0) {
+            if (dup2(c->dir[k], at) < 0)
+                return -errno;
+            c->dir[k] = at++;
+        }
+    return fd_close_from(at);
+}
+
+__attribute__((noreturn)) static void remove_groups(struct slots *all)
+{
+    const struct sigaction alarmed = {.sa_handler = on_alarm};
+
+    if (keep_groups_only(&all->cgroups) < 0 || sigaction(SIGALRM, &alarmed, NULL) < 0 ||
+        sys_unblock_signals() < 0)
+        _exit(1);
+    for (size_t i = 0; i < all->graves_n; i++) {
+        (void)alarm(RECLAIM_S);
+        cgroup_slot_reclaim(&all->cgroups, all->graves[i]);
+        (void)alarm(0);
+        (void)cgroup_slot_remove(&all->cgroups, all->graves[i]);
+    }
+    _exit(0);
+}
+
+/*
+ * A group can go only after its last process did, so what refuses now is tried again, and at the
+ * very end the guard removes everything. Freeing what a tenant left takes as long as that is much:
+ * a process of its own does it, one at a time.
+ */
 bool slots_bury(struct slots *all)
 {
     size_t kept = 0;
 
+    if (all->remover > 0)
+        return true;
     for (size_t i = 0; i < all->graves_n; i++)
-        if (!cgroup_slot_remove(&all->cgroups, all->graves[i]))
+        if (!cgroup_slot_is_gone(&all->cgroups, all->graves[i]))
             all->graves[kept++] = all->graves[i];
     all->graves_n = kept;
-    return kept > 0;
+    if (kept == 0)
+        return false;
+    all->remover = fork();
+    if (all->remover == 0)
+        remove_groups(all);
+    return true; /* no process to be had: later */
+}
+
+void slots_reaped(struct slots *all, pid_t pid)
+{
+    if (pid == all->remover)
+        all->remover = 0;
 }
 
 static struct keeper keeper_of(const struct slots *all, const struct slot *s, int sock)

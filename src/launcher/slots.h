@@ -59,6 +59,7 @@ struct slots {
     size_t births_max;          /* slots_births() of each template at most */
     unsigned graves[SLOTS_MAX]; /* closed slots whose groups are still there */
     size_t graves_n;
+    pid_t remover; /* process that removes these groups; 0: none */
 };
 
 /* A new one with its keeper; NULL with ERR_BUSY when all are in use. */
@@ -77,5 +78,7 @@ struct slot *slot_of(struct slots *all, uint64_t told);
 struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later);
 /* Without a pid namespace: ends whatever lost its keeper. */
 void slots_purge(const struct slots *all);
-/* Removes groups of closed slots; true while some are left. */
+/* Has the groups of closed slots removed; true while some are left. */
 bool slots_bury(struct slots *all);
+/* A child of ours has ended: was it the remover? */
+void slots_reaped(struct slots *all, pid_t pid);

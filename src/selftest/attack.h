@@ -91,6 +91,7 @@ enum attack_eye {
     EYE_SCORE,    /* when it, or its parent, is killed for want of memory */
     EYE_SETTINGS, /* settings of the kernel that it has open for writing */
     EYE_MEMORY,   /* what it and its children have: memory, */
+    EYE_QUEUES,   /* what waits in TCP and UDP sockets of its network, */
     EYE_DISK,     /* bytes of its working directory, */
     EYE_TMP,      /* of /tmp, */
     EYE_SHM,      /* of /dev/shm, */

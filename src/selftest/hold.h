@@ -35,7 +35,7 @@ must_check int hold_call(long pid, long nr, long *ret_answer);
 /* ---- hold_count.c: what all of them have together ---- */
 
 struct hold_count {
-    uint64_t memory, disk, tmp, shm, files, tasks, open, cpu_ms;
+    uint64_t memory, queues, disk, tmp, shm, files, tasks, open, cpu_ms;
     unsigned processes;
 };
 

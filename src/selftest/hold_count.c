@@ -46,6 +46,35 @@ static void count_descriptors(long pid, struct hold_count *c)
         (void)closedir(d);
 }
 
+/* Bytes that wait in the sockets of one table of a network namespace: "tx_queue:rx_queue". */
+static uint64_t count_queues(long pid, const char *table)
+{
+    char path[64], line[512];
+    unsigned long long sent, received;
+    uint64_t sum = 0;
+    FILE *f;
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/net/%s", pid, table);
+    f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "%*s %*s %*s %*s %llx:%llx", &sent, &received) == 2)
+            sum += sent + received;
+    if (f)
+        (void)fclose(f);
+    return sum;
+}
+
+/* Its network is one for all of its processes: not a sum over them. */
+static void count_network(long pid, struct hold_count *c)
+{
+    static const char *const tables[] = {"tcp", "tcp6", "udp", "udp6"};
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(tables); i++)
+        sum += count_queues(pid, tables[i]);
+    c->queues = sum > c->queues ? sum : c->queues;
+}
+
 static void count_place(long pid, const char *place, uint64_t *bytes, uint64_t *files)
 {
     char path[64];
@@ -74,6 +103,8 @@ void hold_count_add(const struct hold *h, long pid, struct hold_count *c)
     }
     if (h->eye == EYE_MEMORY || h->eye == EYE_OPEN)
         count_descriptors(pid, c);
+    if (h->eye == EYE_QUEUES)
+        count_network(pid, c);
     count_place(pid, "cwd", &c->disk, &c->files);
     count_place(pid, "root/tmp", &c->tmp, NULL);
     count_place(pid, "root/dev/shm", &c->shm, NULL);
@@ -87,6 +118,7 @@ bool hold_count_is_over(const struct hold *h, const struct hold_count *c, char *
         const char *unit;
     } counts[EYE_COUNT] = {
         [EYE_MEMORY] = {c->memory, l->memory_max,      "bytes of memory"        },
+        [EYE_QUEUES] = {c->queues, l->memory_max,      "bytes in sockets"       },
         [EYE_DISK] = {c->disk,   l->workspace_max,   "bytes in the workspace" },
         [EYE_TMP] = {c->tmp,    l->tmp_max,         "bytes in /tmp"          },
         [EYE_SHM] = {c->shm,    l->tmp_max,         "bytes in /dev/shm"      },

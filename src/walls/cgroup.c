@@ -14,10 +14,13 @@
 #include "base/fd.h"
 
 enum {
-    SHARES_V1 = 2048, /* all sandboxes together count as two processes beside them */
-    WEIGHT_V2 = 200,  /* the same */
-    RESIDUE_MAX = 16 << 20,
+    SHARES_V1 = 2048,       /* all sandboxes together count as two processes beside them */
+    WEIGHT_V2 = 200,        /* the same */
+    RESIDUE_MAX = 16 << 20, /* memory beyond the baseline that may stay charged to a slot */
+    BASELINE_MAX = 8 << 20, /* the first sandbox cannot raise it further by what it leaves */
     MAKE_TRIES = 10,
+    SOCKETS_MAX = 64 << 20, /* version 1: buffers of TCP and UDP sockets, beside the memory */
+    RECLAIM_MIN = 1 << 20,  /* kernel memory left in an empty group that is worth reclaiming */
 };
 
 static const char *const controller_names[] = {
@@ -28,16 +31,19 @@ static const char *const controller_names[] = {
 };
 _Static_assert(ARRAY_LEN(controller_names) == CG_CONTROLLER_COUNT, "every controller has a name");
 
-/* What tells the usage: which hierarchy (version 1) and file. */
+/* What tells the usage: which hierarchy (version 1) and file. The daemon gets these descriptors, so
+ * they are read-only but for the peak: the launcher resets it by writing, and version 2 resets it
+ * for readers of the same open file only. */
 static const struct {
     enum cgroup_controller controller;
     const char *v1, *v2;
+    int flags;
 } usage_files[] = {
-    [CG_USED_CPU] = {CG_CPUACCT, "cpuacct.usage",             "cpu.stat"     },
-    [CG_USED_MEMORY] = {CG_MEMORY,  "memory.max_usage_in_bytes", "memory.peak"  },
-    [CG_USED_OOM] = {CG_MEMORY,  "memory.oom_control",        "memory.events"},
-    [CG_USED_PIDS] = {CG_PIDS,    "pids.events",               "pids.events"  },
-    [CG_USED_ALIVE] = {CG_PIDS,    "pids.current",              "pids.current" },
+    [CG_USED_CPU] = {CG_CPUACCT, "cpuacct.usage",             "cpu.stat",      O_RDONLY},
+    [CG_USED_MEMORY] = {CG_MEMORY,  "memory.max_usage_in_bytes", "memory.peak",   O_RDWR  },
+    [CG_USED_OOM] = {CG_MEMORY,  "memory.oom_control",        "memory.events", O_RDONLY},
+    [CG_USED_PIDS] = {CG_PIDS,    "pids.events",               "pids.events",   O_RDONLY},
+    [CG_USED_ALIVE] = {CG_PIDS,    "pids.current",              "pids.current",  O_RDONLY},
 };
 _Static_assert(ARRAY_LEN(usage_files) == CG_USAGE_COUNT, "every usage has a file");
 
@@ -320,11 +326,12 @@ static int slot_files(const struct cgroups *c, struct cgroup_slot *s)
     }
     for (size_t u = 0; u < CG_USAGE_COUNT; u++) {
         const char *file = c->version == 2 ? usage_files[u].v2 : usage_files[u].v1;
+        enum cgroup_controller k = usage_files[u].controller;
 
-        s->usage[u] = open_in_slot(c, usage_files[u].controller, s->index, file, O_RDWR);
-        if (s->usage[u] < 0) /* most are read-only; a missing one reads as empty */
-            s->usage[u] = open_in_slot(c, usage_files[u].controller, s->index, file, O_RDONLY);
-        if (s->usage[u] < 0)
+        s->usage[u] = open_in_slot(c, k, s->index, file, usage_files[u].flags);
+        if (s->usage[u] < 0 && usage_files[u].flags != O_RDONLY) /* KERNEL 6.12: no reset before */
+            s->usage[u] = open_in_slot(c, k, s->index, file, O_RDONLY);
+        if (s->usage[u] < 0) /* a missing one reads as empty */
             s->usage[u] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     }
     return 0;
@@ -368,6 +375,64 @@ bool cgroup_slot_remove(const struct cgroups *c, unsigned index)
     return gone;
 }
 
+bool cgroup_slot_is_gone(const struct cgroups *c, unsigned index)
+{
+    char name[16];
+
+    (void)snprintf(name, sizeof name, "s%u", index);
+    for (size_t k = 0; k < CG_CONTROLLER_COUNT; k++)
+        if (c->dir[k] >= 0 && faccessat(c->dir[k], name, F_OK, 0) == 0)
+            return false;
+    return true;
+}
+
+/* What the kernel itself allocated for the group and can free. */
+static uint64_t kernel_memory(const struct cgroups *c, int slot_dir)
+{
+    static const char key[] = "slab_reclaimable ";
+    cleanup_close int fd = -1;
+    char text[4096] = "";
+    const char *at;
+
+    if (c->version == 1)
+        return read_number(slot_dir, "memory.kmem.usage_in_bytes");
+    fd = openat(slot_dir, "memory.stat", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof text - 1) < 0)
+        return 0;
+    at = strstr(text, key);
+    return at ? strtoull(at + strlen(key), NULL, 10) : 0;
+}
+
+void cgroup_slot_reclaim(const struct cgroups *c, unsigned index)
+{
+    cleanup_close int d = -1;
+    char path[32];
+
+    (void)snprintf(path, sizeof path, "s%u/pids.current", index);
+    if (read_number(dir_of(c, CG_PIDS), path) > 0)
+        return;
+    (void)snprintf(path, sizeof path, "s%u", index);
+    d = openat(dir_of(c, CG_MEMORY), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (d < 0 || kernel_memory(c, d) < RECLAIM_MIN)
+        return;
+    if (c->version == 1)
+        (void)write_at(d, "memory.force_empty", "0");
+    else /* KERNEL 5.19: not there before */
+        (void)write_number(d, "memory.reclaim", read_number(d, "memory.current"));
+}
+
+/*
+ * Version 1 charges buffers of TCP and UDP sockets only where they have a limit of their own, and
+ * then to a counter beside that of the memory. Version 2 charges them as memory.
+ */
+static int limit_sockets(int slot_dir, uint64_t old, uint64_t now)
+{
+    uint64_t before = old < SOCKETS_MAX ? old : SOCKETS_MAX;
+    uint64_t limit = now < SOCKETS_MAX ? now : SOCKETS_MAX;
+
+    return limit == before ? 0 : write_number(slot_dir, "memory.kmem.tcp.limit_in_bytes", limit);
+}
+
 /* Swap would let a sandbox have more than its share; the order matters when a limit grows. */
 static int limit_memory(const struct cgroups *c, unsigned slot, uint64_t old, uint64_t now)
 {
@@ -391,7 +456,7 @@ static int limit_memory(const struct cgroups *c, unsigned slot, uint64_t old, ui
         if (one < 0 && file == v1[0])
             r = one; /* without swap accounting the second does not exist */
     }
-    return r;
+    return r < 0 ? r : limit_sockets(d, old, now);
 }
 
 int cgroup_slot_limit(const struct cgroups *c, struct cgroup_slot *s, uint64_t memory_max,
@@ -441,7 +506,7 @@ bool cgroup_slot_clean(const struct cgroups *c, struct cgroup_slot *s)
         return true;
     now = memory_now(c, s);
     if (!s->baseline)
-        s->baseline = now;
+        s->baseline = now < BASELINE_MAX ? now : BASELINE_MAX;
     return now <= s->baseline + RESIDUE_MAX;
 }
 

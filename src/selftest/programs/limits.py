@@ -64,6 +64,79 @@ def _(event):
     return f"{OVER * event['memory'] // MIB} MiB in a memory file"
 
 
+def send_all_it_takes(sender, piece, most):
+    """Bytes that a socket took until nothing more goes in."""
+    sent = 0
+    sender.setblocking(False)
+    while sent < most:
+        try:
+            sent += sender.send(piece)
+        except OSError:
+            break
+    return sent
+
+
+@attack("memory-sockets")
+def _(event):
+    wanted, sent = OVER * event["memory"], 0
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    kept.append(listener)
+    while sent < wanted:
+        try:
+            sender = socket.create_connection(listener.getsockname(), timeout=5)
+            kept.extend((sender, listener.accept()[0]))
+        except OSError as problem:
+            if problem.errno == errno.EMFILE:
+                break
+            raise
+        sent += send_all_it_takes(sender, b"x" * 65536, wanted - sent)
+    if sent < 2 * event["memory"]:
+        raise OSError(errno.ENOBUFS, f"{sent // MIB} MiB only")
+    return f"{sent // MIB} MiB in TCP sockets that nobody reads"
+
+
+def queued_datagrams():
+    """Memory of what waits in UDP sockets, as the kernel accounts for it."""
+    with open("/proc/net/udp") as f:
+        return sum(int(line.split()[4].split(":")[1], 16) for line in f if ":" in line.split()[4])
+
+
+def fill_datagrams(limit, enough):
+    """Receivers that read nothing, until there are no more descriptors."""
+    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    kept.append(sender)
+    for _ in range(limit):
+        if queued_datagrams() > enough:
+            return
+        try:
+            receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        except OSError:
+            return
+        kept.append(receiver)
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 * MIB)
+        receiver.bind(("127.0.0.1", 0))
+        for _ in range(64):  # what does not fit is dropped
+            sender.sendto(b"x" * 16384, receiver.getsockname())
+
+
+@attack("memory-datagrams")
+def _(event):
+    ready, told = os.pipe()
+    for _ in range(4):
+        if os.fork() == 0:
+            fill_datagrams(event["open_files"], OVER * event["memory"])
+            os.write(told, b"x")
+            time.sleep(20)
+            os._exit(0)
+    count = 0
+    while count < 4:
+        count += len(os.read(ready, 64))
+    queued = queued_datagrams()
+    if queued < 2 * event["memory"]:
+        raise OSError(errno.ENOBUFS, f"{queued // MIB} MiB only")
+    return f"{queued // MIB} MiB in UDP sockets that nobody reads"
+
+
 def fill(path, limit):
     with open(path, "wb", 0) as f:
         for _ in range(OVER * limit // MIB):
