@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/sched.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -250,6 +252,20 @@ static void by_ioctl(const struct probe *p, long request)
     was_held(p, r);
 }
 
+/* Of a socket; each has the kernel load a module before it looks at anything else. */
+static void by_socket_ioctl(const struct probe *p, long request)
+{
+    long fd = SYS(SYS_socket, AF_INET, SOCK_DGRAM, 0), r;
+    char text[24];
+
+    if (p->fake)
+        fake_success(SYS_ioctl);
+    r = TRY(p, SYS_ioctl, fd, request, 0);
+    if (!is_refusal(r)) /* ENOPKG: it was looked for */
+        was_breached(p, say_result(r, text));
+    was_held(p, r);
+}
+
 /* ---- other doors into the kernel ---- */
 
 static void by_foreign_calls(const struct probe *p, long x32)
@@ -333,6 +349,9 @@ static const struct {
     {"tioclinux",           by_ioctl,         TIOCLINUX                   },
     {"tioclinux-high-bits", by_ioctl,         TIOCLINUX | 1l << 32        },
     {"tioccons",            by_ioctl,         TIOCCONS                    },
+    {"tiocsetd",            by_ioctl,         TIOCSETD                    },
+    {"vlan-ioctl",          by_socket_ioctl,  SIOCGIFVLAN                 },
+    {"bridge-ioctl",        by_socket_ioctl,  SIOCGIFBR                   },
     {"int-0x80",            by_foreign_calls, 0                           },
     {"x32",                 by_foreign_calls, 1                           },
     {"future-call",         by_unknown_call,  480                         },

@@ -14,36 +14,40 @@ enum { HIGH = 32 }; /* bits the kernel does not look at and a filter might */
 static const struct socket_row {
     char id[20];
     long nr, family, type, protocol;
+    int beyond; /* an errno that only comes from behind the wall */
 } rows[] = {
-    {"packet-raw",         SYS_socket,     AF_PACKET,               SOCK_RAW,       0x300                 },
-    {"packet-datagram",    SYS_socket,     AF_PACKET,               SOCK_DGRAM,     0x300                 },
-    {"vsock",              SYS_socket,     40,                      SOCK_STREAM,    0                     },
-    {"alg",                SYS_socket,     38,                      SOCK_SEQPACKET, 0                     },
-    {"bluetooth",          SYS_socket,     31,                      SOCK_RAW,       1                     },
-    {"can",                SYS_socket,     29,                      SOCK_RAW,       1                     },
-    {"pf-key",             SYS_socket,     15,                      SOCK_RAW,       2                     },
-    {"xdp",                SYS_socket,     44,                      SOCK_RAW,       0                     },
-    {"tipc",               SYS_socket,     30,                      SOCK_SEQPACKET, 0                     },
-    {"smc",                SYS_socket,     43,                      SOCK_STREAM,    0                     },
-    {"rds",                SYS_socket,     21,                      SOCK_SEQPACKET, 0                     },
-    {"netfilter",          SYS_socket,     AF_NETLINK,              SOCK_RAW,       NETLINK_NETFILTER     },
-    {"netlink-audit",      SYS_socket,     AF_NETLINK,              SOCK_RAW,       NETLINK_AUDIT         },
-    {"netlink-uevent",     SYS_socket,     AF_NETLINK,              SOCK_RAW,       NETLINK_KOBJECT_UEVENT},
-    {"netlink-generic",    SYS_socket,     AF_NETLINK,              SOCK_RAW,       NETLINK_GENERIC       },
-    {"netlink-xfrm",       SYS_socket,     AF_NETLINK,              SOCK_RAW,       NETLINK_XFRM          },
-    {"netlink-crypto",     SYS_socket,     AF_NETLINK,              SOCK_RAW,       NETLINK_CRYPTO        },
-    {"netlink-diag",       SYS_socket,     AF_NETLINK,              SOCK_RAW,       NETLINK_SOCK_DIAG     },
-    {"packet-high-bits",   SYS_socket,     AF_PACKET | 1l << HIGH,  SOCK_RAW,       0x300                 },
-    {"netlink-high-bits",  SYS_socket,     AF_NETLINK | 1l << HIGH, SOCK_RAW,       NETLINK_NETFILTER     },
-    {"raw-icmp",           SYS_socket,     AF_INET,                 SOCK_RAW,       1                     },
-    {"raw-ip",             SYS_socket,     AF_INET,                 SOCK_RAW,       255                   },
-    {"raw-ipv6",           SYS_socket,     AF_INET6,                SOCK_RAW,       58                    },
-    {"sctp",               SYS_socket,     AF_INET,                 SOCK_STREAM,    132                   },
-    {"dccp",               SYS_socket,     AF_INET,                 6,              33                    },
-    {"l2tp",               SYS_socket,     AF_INET,                 SOCK_DGRAM,     115                   },
-    {"mptcp",              SYS_socket,     AF_INET,                 SOCK_STREAM,    262                   },
-    {"socketpair-tipc",    SYS_socketpair, 30,                      SOCK_SEQPACKET, 0                     },
-    {"socketpair-netlink", SYS_socketpair, AF_NETLINK,              SOCK_RAW,       NETLINK_NETFILTER     },
+    {"packet-raw",        SYS_socket, AF_PACKET,               SOCK_RAW,             0x300                                                         },
+    {"packet-datagram",   SYS_socket, AF_PACKET,               SOCK_DGRAM,           0x300                                                         },
+    {"vsock",             SYS_socket, 40,                      SOCK_STREAM,          0                                                             },
+    {"alg",               SYS_socket, 38,                      SOCK_SEQPACKET,       0                                                             },
+    {"bluetooth",         SYS_socket, 31,                      SOCK_RAW,             1                                                             },
+    {"can",               SYS_socket, 29,                      SOCK_RAW,             1                                                             },
+    {"pf-key",            SYS_socket, 15,                      SOCK_RAW,             2                                                             },
+    {"xdp",               SYS_socket, 44,                      SOCK_RAW,             0                                                             },
+    {"tipc",              SYS_socket, 30,                      SOCK_SEQPACKET,       0                                                             },
+    {"smc",               SYS_socket, 43,                      SOCK_STREAM,          0                                                             },
+    {"rds",               SYS_socket, 21,                      SOCK_SEQPACKET,       0                                                             },
+    {"netfilter",         SYS_socket, AF_NETLINK,              SOCK_RAW,             NETLINK_NETFILTER                                             },
+    {"netlink-audit",     SYS_socket, AF_NETLINK,              SOCK_RAW,             NETLINK_AUDIT                                                 },
+    {"netlink-uevent",    SYS_socket, AF_NETLINK,              SOCK_RAW,             NETLINK_KOBJECT_UEVENT                                        },
+    {"netlink-generic",   SYS_socket, AF_NETLINK,              SOCK_RAW,             NETLINK_GENERIC                                               },
+    {"netlink-xfrm",      SYS_socket, AF_NETLINK,              SOCK_RAW,             NETLINK_XFRM                                                  },
+    {"netlink-crypto",    SYS_socket, AF_NETLINK,              SOCK_RAW,             NETLINK_CRYPTO                                                },
+    {"netlink-diag",      SYS_socket, AF_NETLINK,              SOCK_RAW,             NETLINK_SOCK_DIAG                                             },
+    {"packet-high-bits",  SYS_socket, AF_PACKET | 1l << HIGH,  SOCK_RAW,             0x300                                                         },
+    {"netlink-high-bits", SYS_socket, AF_NETLINK | 1l << HIGH, SOCK_RAW,             NETLINK_NETFILTER                                             },
+    {"inet-packet",       SYS_socket, AF_INET,                 10 /* SOCK_PACKET */, 0x300,                                                          EPERM},
+    {"inet-dccp-type",                   SYS_socket,              AF_INET,         6 /* SOCK_DCCP */,         0,                                              ESOCKTNOSUPPORT},
+    {"inet6-seqpacket",    SYS_socket,              AF_INET6,                     SOCK_SEQPACKET,                            0,                        ESOCKTNOSUPPORT},
+    {"raw-icmp",                  SYS_socket,             AF_INET,                                    SOCK_RAW,                    1                               },
+    {"raw-ip",           SYS_socket,                    AF_INET,        SOCK_RAW,  255            },
+    {"raw-ipv6",           SYS_socket,                  AF_INET6,                                  SOCK_RAW,                                            58                                                                         },
+    {"sctp",           SYS_socket,                   AF_INET,         SOCK_STREAM,132},
+    {"dccp",        SYS_socket,               AF_INET,                              6,                                                                 33                                                                                                                                                                },
+    {"l2tp",                  SYS_socket,                          AF_INET,                    SOCK_DGRAM,115},
+    {"mptcp",         SYS_socket,                AF_INET,                    SOCK_STREAM,                                                                262                                                                                                                                                                                                                                                                      },
+    {"socketpair-tipc",        SYS_socketpair,               30,                   SOCK_SEQPACKET,0},
+    {"socketpair-netlink",     SYS_socketpair,              AF_NETLINK,                   SOCK_RAW,                                                             NETLINK_NETFILTER                                                                                                                                                                                                                                                                                                                                                                              },
 };
 
 /* What a kernel without the family says. */
@@ -63,7 +67,8 @@ static void try_socket(const struct probe *p, const struct socket_row *s)
     r = TRY(p, s->nr, s->family, s->type, s->protocol, ADDRESS(pair));
     if (r > 0 && !p->fake)
         was_breached_holding(p, "a socket", "fd", r);
-    if (!is_without(r)) /* EOPNOTSUPP and the like come from the family itself */
+    if (!is_without(r) ||
+        (s->beyond && r == -s->beyond)) /* EOPNOTSUPP and the like come from the family itself */
         was_breached(p, say_result(r, text));
     was_held(p, r);
 }

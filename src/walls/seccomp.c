@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/ioprio.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -27,18 +28,26 @@ _Static_assert((CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLO
 
 enum { SYSCALL_NEWEST = 462 }; /* mseal; the numbers are the same on all architectures */
 
+enum { SET_MEMORY_MERGE = 67 }; /* PR_SET_MEMORY_MERGE, newer than some headers */
+
 enum stage { STAGE_BASE, STAGE_LAST };
 
-/* The syscall is looked up by name at run time: an older libseccomp or another architecture may
- * not know it, and then the kernel below it is not reachable by that name either. */
+enum { BY_NAME = -1 };
+
+/* Older calls have a number per architecture, which libseccomp looks up by name. From 424 on the
+ * number is the same everywhere; those rows bring it along, so that an older libseccomp, which does
+ * not know the name, refuses the call all the same. */
 static const struct deny {
     const char *name;
+    int nr; /* or BY_NAME */
     int error;
     enum stage stage;
 } denied[] = {
-#define DENY(name, error, stage) {#name, error, stage},
+#define DENY(name, error, stage)            {#name, BY_NAME, error, stage},
+#define DENY_NUMBER(name, nr, error, stage) {#name, nr, error, stage},
 #include "walls/seccomp.def"
 #undef DENY
+#undef DENY_NUMBER
 };
 
 /* Arguments decide. Comparisons of ioctl commands mask the upper half: the kernel looks at 32 bits
@@ -59,7 +68,15 @@ static const struct deny_arg {
     {"ioctl", EPERM, STAGE_BASE, {1, SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCSTI}},
     {"ioctl", EPERM, STAGE_BASE, {1, SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCLINUX}},
     {"ioctl", EPERM, STAGE_BASE, {1, SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCCONS}},
-    {"prctl", EPERM, STAGE_BASE, {0, SCMP_CMP_MASKED_EQ, 0xffffffff, PR_SET_MM}},
+    /* modules that the kernel loads for anybody who asks: line disciplines, vlan, bridge */
+#define IOCTL(command) {"ioctl", EPERM, STAGE_BASE, {1, SCMP_CMP_MASKED_EQ, 0xffffffff, command}}
+    IOCTL(TIOCSETD), IOCTL(SIOCGIFVLAN), IOCTL(SIOCSIFVLAN),
+    IOCTL(SIOCGIFBR), IOCTL(SIOCSIFBR), IOCTL(SIOCBRADDBR), IOCTL(SIOCBRDELBR),
+#define PRCTL(option) {"prctl", EPERM, STAGE_BASE, {0, SCMP_CMP_MASKED_EQ, 0xffffffff, option}}
+    PRCTL(PR_SET_MM),
+    PRCTL(PR_SCHED_CORE), /* groups of processes that keep others off the sibling of their core */
+    PRCTL(SET_MEMORY_MERGE), /* pages shared with others: when one is copied can be timed */
+    {"madvise", EPERM, STAGE_BASE, {2, SCMP_CMP_MASKED_EQ, 0xffffffff, MADV_MERGEABLE}},
     /* a listener could answer system calls of other filters' owners */
     {"seccomp", EPERM, STAGE_BASE, {1, SCMP_CMP_MASKED_EQ, LISTENER, LISTENER}},
     /* ADDR_NO_RANDOMIZE; the query 0xffffffff has bit 31 and passes */
@@ -79,26 +96,46 @@ static const struct deny_arg {
  * answers EAFNOSUPPORT, as a kernel without it does. */
 static const int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 
-static int rule(scmp_filter_ctx ctx, const struct deny_arg *d)
+/* Below 0: this architecture has no such call, which libseccomp tells by a number of its own. */
+static int number_of(const char *name, int *ret)
 {
-    int nr = seccomp_syscall_resolve_name(d->name);
+    int nr = seccomp_syscall_resolve_name(name);
 
-    return nr < 0 ? 0 : seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(d->error), nr, 1, &d->cmp);
+    if (nr == __NR_SCMP_ERROR) /* a refusal would be missing, and nobody would know */
+        return -ENOSYS;
+    *ret = nr;
+    return 0;
 }
 
-static int add_denied(scmp_filter_ctx ctx, enum stage stage)
+static int deny(scmp_filter_ctx ctx, const struct deny *d)
+{
+    int nr = d->nr, r = nr == BY_NAME ? number_of(d->name, &nr) : 0;
+
+    return r < 0 || nr < 0 ? r : seccomp_rule_add(ctx, SCMP_ACT_ERRNO(d->error), nr, 0);
+}
+
+static int deny_arg(scmp_filter_ctx ctx, const struct deny_arg *d)
+{
+    int nr, r = number_of(d->name, &nr);
+
+    return r < 0 || nr < 0 ? r
+                           : seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(d->error), nr, 1, &d->cmp);
+}
+
+static int add_denied(scmp_filter_ctx ctx, enum stage stage, const char **ret_name)
 {
     int r = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(denied) && r == 0; i++) {
-        int nr = seccomp_syscall_resolve_name(denied[i].name);
-
-        if (denied[i].stage == stage && nr >= 0)
-            r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(denied[i].error), nr, 0);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(denied) && r == 0; i++)
+        if (denied[i].stage == stage) {
+            *ret_name = denied[i].name;
+            r = deny(ctx, &denied[i]);
+        }
     for (size_t i = 0; i < ARRAY_LEN(denied_args) && r == 0; i++)
-        if (denied_args[i].stage == stage)
-            r = rule(ctx, &denied_args[i]);
+        if (denied_args[i].stage == stage) {
+            *ret_name = denied_args[i].name;
+            r = deny_arg(ctx, &denied_args[i]);
+        }
     return r;
 }
 
@@ -126,32 +163,91 @@ static int add_families(scmp_filter_ctx ctx)
     return r ? r : seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), nr, 2, netlink);
 }
 
-/* Of the internet families only TCP, UDP and ICMP: any other protocol would have the kernel load
- * its module for whoever asks, and these modules have a history. A pair of sockets can be had in
- * the unix family alone, but merely asking for another loads that family's. */
-static int add_protocols(scmp_filter_ctx ctx)
+static int refuse_socket(scmp_filter_ctx ctx, uint64_t family, int error, struct scmp_arg_cmp cmp)
 {
-    const int socket_nr = seccomp_syscall_resolve_name("socket");
-    const int pair_nr = seccomp_syscall_resolve_name("socketpair");
-    static const uint64_t internet[] = {AF_INET, AF_INET6};
-    struct scmp_arg_cmp not_unix = {0, SCMP_CMP_NE, AF_UNIX, 0};
-    int r = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), pair_nr, 1, &not_unix);
+    struct scmp_arg_cmp both[] = {
+        {0, SCMP_CMP_EQ, family, 0},
+        cmp,
+    };
 
-    for (size_t i = 0; i < ARRAY_LEN(internet) && r == 0; i++) {
-        struct scmp_arg_cmp dccp[] = {
-            {0, SCMP_CMP_EQ,        internet[i], 0           },
-            {2, SCMP_CMP_MASKED_EQ, 0xffffffff,  IPPROTO_DCCP},
-        };
-        struct scmp_arg_cmp above[] = {
-            {0, SCMP_CMP_EQ, internet[i],    0},
-            {2, SCMP_CMP_GT, IPPROTO_ICMPV6, 0},
-        };
+    return seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(error),
+                                  seccomp_syscall_resolve_name("socket"), 2, both);
+}
 
-        r = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), socket_nr, 2, dccp);
-        if (r == 0)
-            r = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), socket_nr, 2, above);
+/*
+ * Of the internet families only streams and datagrams. SOCK_PACKET of AF_INET is what AF_PACKET was
+ * called once, and the kernel takes it so still; other types load the module of a protocol. The
+ * type is the lowest four bits, flags are above.
+ */
+static int add_types(scmp_filter_ctx ctx, uint64_t family)
+{
+    static const struct {
+        int error;
+        struct scmp_arg_cmp cmp;
+    } refused[] = {
+        {EPERM,           {1, SCMP_CMP_MASKED_EQ, 15, SOCK_RAW}},
+        {EPROTONOSUPPORT, {1, SCMP_CMP_MASKED_EQ, 15, 0}       },
+        {EPROTONOSUPPORT, {1, SCMP_CMP_MASKED_EQ, 12, 4}       }, /* 4 to 7 */
+        {EPROTONOSUPPORT, {1, SCMP_CMP_MASKED_EQ, 8, 8}        }, /* 8 to 15 */
+    };
+    int r = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(refused) && r == 0; i++)
+        r = refuse_socket(ctx, family, refused[i].error, refused[i].cmp);
+    return r;
+}
+
+static bool is_protocol(uint64_t p)
+{
+    return p == IPPROTO_IP || p == IPPROTO_ICMP || p == IPPROTO_TCP || p == IPPROTO_UDP ||
+           p == IPPROTO_ICMPV6;
+}
+
+static bool has_protocol(uint64_t first, uint64_t n)
+{
+    for (uint64_t p = first; p < first + n; p++)
+        if (is_protocol(p))
+            return true;
+    return false;
+}
+
+/*
+ * And of their protocols only TCP, UDP and ICMP: any other would have the kernel load its module
+ * for whoever asks, and these modules have a history. What lies between is refused in blocks that
+ * are as large as one comparison with a mask can be.
+ */
+static int add_protocols(scmp_filter_ctx ctx, uint64_t family)
+{
+    struct scmp_arg_cmp above = {2, SCMP_CMP_GT, IPPROTO_ICMPV6, 0};
+    int r = refuse_socket(ctx, family, EPROTONOSUPPORT, above);
+
+    for (uint64_t p = 0, n; p < IPPROTO_ICMPV6 && r == 0; p += n) {
+        n = 1;
+        if (is_protocol(p))
+            continue;
+        while (p % (2 * n) == 0 && !has_protocol(p, 2 * n))
+            n *= 2;
+        r = refuse_socket(ctx, family, EPROTONOSUPPORT,
+                          (struct scmp_arg_cmp){2, SCMP_CMP_MASKED_EQ, 0xffffffff & ~(n - 1), p});
     }
     return r;
+}
+
+/* A pair of sockets can be had in the unix family alone, but merely asking for another loads that
+ * family's module. */
+static int add_sockets(scmp_filter_ctx ctx)
+{
+    static const uint64_t internet[] = {AF_INET, AF_INET6};
+    struct scmp_arg_cmp not_unix = {0, SCMP_CMP_NE, AF_UNIX, 0};
+    int r = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT),
+                                   seccomp_syscall_resolve_name("socketpair"), 1, &not_unix);
+
+    for (size_t i = 0; i < ARRAY_LEN(internet) && r == 0; i++) {
+        r = add_types(ctx, internet[i]);
+        if (r == 0)
+            r = add_protocols(ctx, internet[i]);
+    }
+    return r ? r : add_families(ctx);
 }
 
 /* The limit on core dumps must stay what it is (steps.h): 0 would start a pipe in core_pattern
@@ -197,7 +293,8 @@ static void ctxp(scmp_filter_ctx *ctx)
         seccomp_release(*ctx);
 }
 
-static int build(enum stage stage, struct sock_fprog *ret)
+/* ret_name: the call that could not be refused. */
+static int build(enum stage stage, struct sock_fprog *ret, const char **ret_name)
 {
     cleanup_with(ctxp) scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
     int r;
@@ -208,11 +305,11 @@ static int build(enum stage stage, struct sock_fprog *ret)
     if (r == 0)
         r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
     if (r == 0)
-        r = add_denied(ctx, stage);
-    if (r == 0 && stage == STAGE_BASE)
-        r = add_families(ctx);
-    if (r == 0 && stage == STAGE_BASE)
-        r = add_protocols(ctx);
+        r = add_denied(ctx, stage, ret_name);
+    if (r == 0 && stage == STAGE_BASE) {
+        *ret_name = "socket";
+        r = add_sockets(ctx);
+    }
     if (r == 0 && stage == STAGE_BASE)
         r = keep_core_limit(ctx);
     return r ? r : export(ctx, ret);
@@ -240,15 +337,16 @@ static void skip_architecture(struct sock_fprog *p)
 int filters_build(struct filters *ret, struct err *e)
 {
     struct filters f = {0};
-    int r = build(STAGE_BASE, &f.base);
+    const char *name = "";
+    int r = build(STAGE_BASE, &f.base, &name);
 
     if (r == 0)
-        r = build(STAGE_LAST, &f.last);
+        r = build(STAGE_LAST, &f.last, &name);
     if (r == 0)
         skip_architecture(&f.last);
     if (r < 0) {
         filters_done(&f);
-        return err_sys(e, r, "compile the system call filter");
+        return err_sys(e, r, "compile the system call filter (at '%s')", name);
     }
     *ret = f;
     return 0;
