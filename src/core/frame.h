@@ -44,10 +44,9 @@ enum {
 
     /* runner to daemon, before there is a wrapper and after it */
     FRAME_PLACED = 'L', /* empty: all files of the job are in place */
-    FRAME_LEFT = 'Q',   /* two bytes, the exit status and the number of threads: nothing more will
-                           come, nothing was kept */
+    FRAME_LEFT = 'Q',   /* one byte, the exit status: nothing more will come, nothing was kept */
 
-    FRAME_LEFT_N = 2,
+    FRAME_LEFT_N = 1,
     FRAME_TOKEN = 16, /* bytes of a token: hexadecimal digits */
 };
 

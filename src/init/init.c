@@ -27,7 +27,10 @@
 #include "init/watch.h"
 #include "wire/wire.h"
 
-enum { RELAY_BACKLOG = 64 };
+enum {
+    RELAY_BACKLOG = 64,
+    NUMBERS_ONCE = 300, /* process numbers below are given once: then the kernel begins at 300 */
+};
 
 struct state {
     const struct init *conf;
@@ -176,15 +179,19 @@ static void ended(struct state *s, int status)
     tell(s, &m);
 }
 
-/* Has no number been given to anybody but the threads of the first process? */
-static bool alone_with_first(const struct state *s, int threads)
+/* Has no number been given to anybody but the threads of the first process, which were counted
+ * before? Numbers rise by one, and no thread or process that ever was can be missing from them, as
+ * long as they have not begun again. */
+static bool alone_with_first(const struct state *s, long threads)
 {
-    return process_newest() == s->first + threads - 1;
+    long newest = process_newest();
+
+    return threads > 0 && newest < NUMBERS_ONCE && newest == s->first + threads - 1;
 }
 
 /* kill(-1) looks at every process of the host, which may be many, and the answer waits for it. A
  * fork that the signal does not stop has its number by then. */
-static void kill_alone(const struct state *s, int threads)
+static void kill_alone(const struct state *s, long threads)
 {
     (void)kill(s->first, SIGKILL);
     if (!alone_with_first(s, threads))
@@ -193,13 +200,14 @@ static void kill_alone(const struct state *s, int threads)
 
 /*
  * The first process says that it is done and about to leave. If there has never been another one,
- * nothing is gained by waiting until its memory is gone. Saying so and going on regardless ends
- * with the same signal as always.
+ * nothing is gained by waiting until its memory is gone. That, and how many threads it has, is not
+ * for it to say: the kernel is asked. Saying so and going on regardless ends with the same signal
+ * as always.
  */
 static void said_done(struct state *s, int value)
 {
     struct init_msg m = init_left(value);
-    int threads = value >> 8;
+    long threads = process_threads(s->first);
 
     if (s->ended || !s->conf->accounted || !alone_with_first(s, threads))
         return; /* its exit will tell */

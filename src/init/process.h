@@ -37,6 +37,8 @@ int64_t process_maxrss(long told);
 /* The number that was given out last in our namespace, where they are given out one after the
  * other, to threads even; -1: not known. */
 long process_newest(void);
+/* How many threads a process has, as the kernel counts them; -1: not known. */
+long process_threads(pid_t pid);
 
 /* ---- children ---- */
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <sched.h>
@@ -20,6 +19,7 @@
 #include "base/fd.h"
 #include "base/os.h"
 #include "init/fence.h"
+#include "init/process.h"
 #include "init/room.h"
 
 /* Blocks of a job: lists and strings. */
@@ -317,14 +317,6 @@ void runner_exec(void *user)
 
 enum { LINGER_MS = 100 }; /* then whoever was told has other worries */
 
-/* The kernel tells their number as links of the directory that lists them. */
-static int threads_count(void)
-{
-    struct stat st;
-
-    return stat("/proc/self/task", &st) == 0 && st.st_nlink > 2 ? (int)st.st_nlink - 2 : 1;
-}
-
 /* In memory, an entry is twenty bytes of its directory, and there are always two: itself and the
  * one above. Elsewhere sizes tell nothing. */
 enum { EMPTY = 40 };
@@ -338,23 +330,21 @@ static bool kept_nothing(void)
            stat("/workspace", &st) == 0 && st.st_size == EMPTY;
 }
 
-static bool tell_daemon(int status, int threads, const char *last, size_t last_n)
+static bool tell_daemon(int status, const char *last, size_t last_n)
 {
-    char frame[] = "Q00000002??"; /* FRAME_LEFT */
+    char frame[] = "Q00000001?"; /* FRAME_LEFT */
     const struct iovec v[] = {
         {.iov_base = (char *)last, .iov_len = last_n          },
         {.iov_base = frame,        .iov_len = sizeof frame - 1},
     };
 
-    frame[sizeof frame - 3] = (char)status;
-    frame[sizeof frame - 2] = (char)threads;
-    return threads <= UCHAR_MAX &&
-           writev(RUNNER_FD, v, ARRAY_LEN(v)) == (ssize_t)(last_n + sizeof frame - 1);
+    frame[sizeof frame - 2] = (char)status;
+    return writev(RUNNER_FD, v, ARRAY_LEN(v)) == (ssize_t)(last_n + sizeof frame - 1);
 }
 
 static void tell_init(int status)
 {
-    const union sigval done = {.sival_int = threads_count() << 8 | status};
+    const union sigval done = {.sival_int = status};
 
     (void)sigqueue(1, INIT_SIGNAL_DONE, done);
 }
@@ -386,11 +376,12 @@ static void linger(bool stays)
 void runner_leave(uint32_t flags, int status, bool threads, const char *last, size_t last_n)
 {
     bool known = is_first_and_clean();
-    int n = threads ? threads_count() : 1;
+    bool alone = !threads || process_threads(getpid()) == 1;
 
     status &= 255;
-    if (known && flags & JOB_LEAVES && kept_nothing() && tell_daemon(status, n, last, last_n)) {
-        linger(n == 1 && flags & JOB_STAYS);
+    if (known && alone && flags & JOB_LEAVES && kept_nothing() &&
+        tell_daemon(status, last, last_n)) {
+        linger(flags & JOB_STAYS);
         _exit(status);
     }
     (void)!fd_write_all(RUNNER_FD, last, last_n);

@@ -47,8 +47,8 @@ __attribute__((noreturn)) void runner_fail(const char *what, int r);
 /* Leaves with a status that is known at once, not when the memory has been taken down, which takes
  * as long as a small program runs: to the daemon itself, if the job's flags allow it and there is
  * nothing to look after, else to init. Everything the process had to say must be written, but for
- * the last frame of all, which may be short and come along. threads: it has some of its own; those
- * of a program nobody else knows of are waited for. */
+ * the last frame of all, which may be short and come along. threads: the interpreter has some of
+ * its own, and then only init can tell whether there is nobody else. */
 __attribute__((noreturn)) void runner_leave(uint32_t flags, int status, bool threads,
                                             const char *last, size_t last_n);
 

@@ -67,12 +67,12 @@ bool launched_usage(struct jail *j, const struct sandbox *s, bool denied, struct
     return b->started || b->over || n->sock < 0;
 }
 
-bool launched_alone(struct jail *j, const struct sandbox *s, unsigned threads)
+bool launched_alone(struct jail *j, const struct sandbox *s)
 {
     const struct native *n = native_of(j);
     const struct box *b = s->adapter;
 
-    return b->started && usage_is_alone(&n->slots[b->slot % SLOTS_KNOWN], threads);
+    return b->started && usage_is_alone(&n->slots[b->slot % SLOTS_KNOWN]);
 }
 
 void launched_kill(struct jail *j, const struct sandbox *s)

@@ -66,9 +66,9 @@ void usage_mark_cpu(const struct usage_files *u, struct usage_base *ret)
     ret->cpu_us = cpu_us(u);
 }
 
-bool usage_is_alone(const struct usage_files *u, unsigned threads)
+bool usage_is_alone(const struct usage_files *u)
 {
-    return number(u, FILE_ALIVE, "") == OURS + threads;
+    return number(u, FILE_ALIVE, "") == OURS + 1;
 }
 
 static int64_t since(int64_t now, int64_t before)

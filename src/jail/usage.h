@@ -25,8 +25,8 @@ void usage_files_close(struct usage_files *u);
 void usage_mark(const struct usage_files *u, struct usage_base *ret);
 /* Once more when a prepared sandbox is taken: it has used its processor, but met no limit. */
 void usage_mark_cpu(const struct usage_files *u, struct usage_base *ret);
-/* Nobody but a first process with so many threads. False when not known. */
-bool usage_is_alone(const struct usage_files *u, unsigned threads);
+/* Is one process of one thread all that a tenant has? False when not known. */
+bool usage_is_alone(const struct usage_files *u);
 /* denied: how often processes were, too. */
 void usage_since(const struct usage_files *u, const struct usage_base *base, bool denied,
                  struct usage *ret);

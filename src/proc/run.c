@@ -438,9 +438,10 @@ static void replace(struct buf *b, const char *p, size_t n)
 }
 
 /*
- * The program's own frame that it exits and left no file. If it is the only process inside, init
- * would report the same and is not waited for. A program that sends this and keeps running is
- * killed with its sandbox, right after the answer.
+ * The program's own frame that it exits and left no file. If it is the only process inside, with
+ * one thread, init would report the same and is not waited for. That is counted outside: no number
+ * that the program sends is believed. A program that sends this and keeps running is killed with
+ * its sandbox, right after the answer.
  */
 static void on_self_exit(struct run *r, const char *p, size_t n)
 {
@@ -449,7 +450,7 @@ static void on_self_exit(struct run *r, const char *p, size_t n)
 
     if (!r->plan.own_exit || n != FRAME_LEFT_N || !run_is(r, RUN_LIVE))
         return;
-    if (!j->ops->alone(j, &r->sandbox, (unsigned char)p[1])) {
+    if (!j->ops->alone(j, &r->sandbox)) {
         (void)shutdown(r->sandbox.job,
                        SHUT_WR); /* it need not wait for us; init reports its exit */
         return;

@@ -60,10 +60,10 @@ static int take(struct jail *j, const struct sandbox_spec *s, struct sandbox *re
     return 0;
 }
 
-static bool alone(struct jail *j, const struct sandbox *s, unsigned threads)
+static bool alone(struct jail *j, const struct sandbox *s)
 {
     (void)s;
-    return fake_of(j)->threads == threads;
+    return fake_of(j)->threads == 1;
 }
 
 static bool usage(struct jail *j, const struct sandbox *s, bool denied, struct usage *ret)

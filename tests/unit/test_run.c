@@ -187,10 +187,10 @@ static void the_word_of_a_program_ends_it(void **state)
         .frames = {"FRAMES", 6}
     };
 
-    start_that_may_leave(s, &p, 3);
+    start_that_may_leave(s, &p, 1);
     write_text(s->jail.peer[0].out, "hello");
     write_frame(s->jail.peer[0].job, FRAME_RESULT, "1");
-    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7\3");
+    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7");
     until_done(s);
     assert_int_equal(s->result.reason, END_EXIT);
     assert_int_equal(s->result.exit_code, 7);
@@ -277,7 +277,7 @@ static void what_comes_after_the_word_is_not_heard(void **state)
 
     start_brief(s);
     write_frame(s->jail.peer[0].job, FRAME_RESULT, "1");
-    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7\1");
+    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7");
     fake_init_says(&s->jail, 0, INIT_EXITED, 9 << 8, 0);
     until_done(s);
     assert_int_equal(s->result.exit_code, 7);
@@ -331,14 +331,22 @@ static void a_word_is_not_enough_where_something_stays(void **state)
 {
     struct plan p = {.scan_all = true};
 
-    says_in_vain(*state, &p, 3, "\7\3");
+    says_in_vain(*state, &p, 1, "\7");
 }
 
 static void a_word_is_not_enough_where_others_are(void **state)
 {
     struct plan p = {0};
 
-    says_in_vain(*state, &p, 2, "\7\1");
+    says_in_vain(*state, &p, 2, "\7");
+}
+
+/* Also when it says how many there are. */
+static void a_number_of_threads_is_not_believed(void **state)
+{
+    struct plan p = {0};
+
+    says_in_vain(*state, &p, 2, "\7\2");
 }
 
 /* It waits for its sandbox to go, and would wait in vain. */
@@ -352,7 +360,7 @@ static void who_is_not_taken_at_its_word_is_told(void **state)
     ssize_t n;
 
     start_that_may_leave(s, &p, 2);
-    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7\1");
+    write_frame(s->jail.peer[0].job, FRAME_LEFT, "\7");
     turn(s);
     while ((n = recv(s->jail.peer[0].job, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
         ;
@@ -817,6 +825,7 @@ int main(void)
         STAGED(init_is_heard_of_a_program_that_is_stopped),
         STAGED(a_word_is_not_enough_where_something_stays),
         STAGED(a_word_is_not_enough_where_others_are),
+        STAGED(a_number_of_threads_is_not_believed),
         STAGED(who_is_not_taken_at_its_word_is_told),
         STAGED(a_large_job_is_written_as_it_is_read),
         STAGED(output_is_cut_between_characters_and_drained_on),
