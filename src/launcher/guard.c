@@ -41,9 +41,12 @@
 #include "init/room.h"
 #include "init/steps.h"
 #include "launcher/launcher.h"
+#include "launcher/users.h"
 #include "walls/bwrap.h"
 #include "walls/plain.h"
 #include "wire/wire.h"
+
+_Static_assert(SLOTS_MAX *UIDS_PER_SLOT <= USERS_OF_SLOTS, "every slot has users of its own");
 
 enum { ARGUMENTS = 10, RESTARTS_MAX = 8, RESTARTS_WITHIN_S = 60 };
 
@@ -78,10 +81,23 @@ static int enter_user_namespace(struct err *e)
     return r < 0 ? err_sys(e, r, "map of the user namespace") : 0;
 }
 
+static int claim_users(struct launcher *l, struct err *e)
+{
+    const struct users all = {.first = l->slots.uid_base};
+
+    if (users_claim(&l->users, all.first, kept_range(&l->kept, &all), e) < 0)
+        return -1;
+    l->slots.uid_base = users_slots(&l->users);
+    l->kept.users = &l->users;
+    return 0;
+}
+
 /* Once. */
 static int begin(struct launcher *l, struct err *e)
 {
     (void)prctl(PR_SET_NAME, "sandbox-guard");
+    if (!l->slots.rootless && claim_users(l, e) < 0)
+        return -1;
     return l->slots.rootless && l->slots.kind->rootless ? enter_user_namespace(e) : 0;
 }
 
@@ -244,8 +260,8 @@ static struct launcher *parse(int argc, char **argv)
     l->slots.uid_base = (uid_t)strtoul(argv[1], NULL, 10);
     l->slots.netns_fresh = strcmp(argv[2], "fresh") == 0;
     l->slots.rootless = !os_is_host_root();
-    kept_init(&l->kept, argv[3], l->slots.uid_base + SLOTS_MAX * UIDS_PER_SLOT, l->slots.rootless);
-    kept_init(&l->shelf, argv[5], 0, l->slots.rootless);
+    kept_init(&l->kept, argv[3], l->slots.rootless);
+    kept_init(&l->shelf, argv[5], l->slots.rootless);
     l->slots.user = (uid_t)strtoul(argv[8], NULL, 10);
     l->slots.group = (gid_t)strtoul(argv[9], NULL, 10);
     if (!l->slots.kind->rooted) {

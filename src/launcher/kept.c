@@ -11,15 +11,16 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
+#include "launcher/users.h"
 
 /* Half-made; the dot keeps it out of reach of whoever chooses names. */
 static const char half[] = ".new";
 
-void kept_init(struct kept *k, const char *path, uid_t first, bool rootless)
+void kept_init(struct kept *k, const char *path, bool rootless)
 {
     struct stat st;
 
-    *k = (struct kept){.dir = -1, .first = first, .rootless = rootless};
+    *k = (struct kept){.dir = -1, .rootless = rootless};
     if (!*path || strlen(path) >= sizeof k->path || stat(path, &st) < 0)
         return;
     (void)snprintf(k->path, sizeof k->path, "%s", path);
@@ -48,30 +49,49 @@ void kept_enter(struct kept *k)
 
 /* ---- users ---- */
 
-static bool is_ours(const struct kept *k, uid_t uid)
+static void closedirp(DIR **d)
 {
-    if (k->plain)
-        return uid == k->user;
-    return uid >= k->first && uid - k->first < KEPT_USERS;
+    if (*d)
+        (void)closedir(*d);
+}
+
+/* -1: not one. */
+static int owner_of(int dir, const char *name, uid_t *ret)
+{
+    struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -1;
+    *ret = st.st_uid;
+    return 0;
+}
+
+unsigned kept_range(const struct kept *k, const struct users *any)
+{
+    cleanup_with(closedirp) DIR *d = k->path[0] ? opendir(k->path) : NULL;
+    uid_t uid;
+
+    for (const struct dirent *at; d && (at = readdir(d));)
+        if (owner_of(dirfd(d), at->d_name, &uid) == 0 && users_is_kept(any, uid))
+            return users_range_of(any, uid);
+    return (unsigned)(k->ino ^ k->dev) % USERS_RANGES;
 }
 
 /* Behind the highest in use. A user is given away again only after all his files are gone. */
 static int find_next(struct kept *k)
 {
     int again = openat(k->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = again >= 0 ? fdopendir(again) : NULL;
-    struct stat st;
+    cleanup_with(closedirp) DIR *d = again >= 0 ? fdopendir(again) : NULL;
+    uid_t first = users_kept(k->users), uid;
 
     if (!d) {
         closep(&again);
         return -EIO;
     }
-    k->next = k->first;
+    k->next = first;
     for (const struct dirent *at; (at = readdir(d));)
-        if (fstatat(k->dir, at->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && is_ours(k, st.st_uid) &&
-            st.st_uid >= k->next)
-            k->next = st.st_uid + 1;
-    (void)closedir(d);
+        if (owner_of(k->dir, at->d_name, &uid) == 0 && uid >= k->next && uid - first < USERS_KEPT)
+            k->next = uid + 1;
     return 0;
 }
 
@@ -85,7 +105,7 @@ static int take_user(struct kept *k, uid_t *ret)
     }
     if (r < 0)
         return r;
-    if (!is_ours(k, k->next))
+    if (k->next - users_kept(k->users) >= USERS_KEPT)
         return -EUSERS;
     *ret = k->next++;
     return 0;
@@ -133,6 +153,21 @@ static bool name_is_safe(const char *name, size_t max)
     return memchr(name, '\0', max) && name[0] && name[0] != '.' && !strchr(name, '/');
 }
 
+static int owner_check(struct kept *k, const char *name, uid_t uid, struct err *e)
+{
+    if (k->rootless || (k->plain && uid == k->user))
+        return 0;
+    if (k->plain || !users_is_kept(k->users, uid))
+        return err_set(e, ERR_HOST, "workspace '%s' belongs to user %u and was not made here", name,
+                       (unsigned)uid);
+    if (!users_may_use(k->users, uid))
+        return err_set(e, ERR_HOST,
+                       "workspace '%s' belongs to user %u, whom a sandbox of another daemon may be "
+                       "using; it can be used again when that daemon has ended",
+                       name, (unsigned)uid);
+    return 0;
+}
+
 int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree, uid_t *ret_uid,
               struct err *e)
 {
@@ -149,9 +184,8 @@ int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree, 
         return err_sys(e, dir, "workspace '%s'", name);
     if (fstat(dir, &st) < 0)
         return err_sys(e, -errno, "workspace '%s'", name);
-    if (!k->rootless && !is_ours(k, st.st_uid))
-        return err_set(e, ERR_HOST, "workspace '%s' belongs to user %u and was not made here", name,
-                       (unsigned)st.st_uid);
+    if (owner_check(k, name, st.st_uid, e) < 0)
+        return -1;
     tree = k->plain ? take_fd(&dir) : kept_mount(dir, false);
     if (tree < 0)
         return err_sys(e, tree, "mount workspace '%s'", name);

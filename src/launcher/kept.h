@@ -14,14 +14,17 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-enum { KEPT_PATH_MAX = 4096, KEPT_USERS = 1 << 20 };
+struct users; /* users.h */
+
+enum { KEPT_PATH_MAX = 4096 };
 
 struct kept {
     char path[KEPT_PATH_MAX]; /* "": there are none */
     dev_t dev;                /* what was there when we were started: nobody */
     ino_t ino;                /* may put something else in its place */
     int dir;                  /* owned: -1 until entered */
-    uid_t first, next;        /* users: KEPT_USERS from first; next 0: not known yet */
+    struct users *users;      /* borrowed; NULL: rootless, or plain */
+    uid_t next;               /* of our range; 0: not known yet */
     bool rootless;            /* there is one user only */
     bool plain;               /* no mounts: whoever uses one is led to the directory itself, */
     uid_t user;               /* and all belong to that user */
@@ -31,7 +34,10 @@ struct kept {
 /* After kept_init(): see `plain`. */
 void kept_be_plain(struct kept *k, uid_t user, gid_t group);
 /* Before any namespace is entered. A root that is missing is an error only when it is used. */
-void kept_init(struct kept *k, const char *path, uid_t first, bool rootless);
+void kept_init(struct kept *k, const char *path, bool rootless);
+/* The range of users to begin with: that of the workspaces which are there, or one that depends on
+ * their directory alone, so that those of two daemons rarely meet. */
+unsigned kept_range(const struct kept *k, const struct users *any);
 /* In the launcher's own mount namespace, without which nothing can be mounted from it. */
 void kept_enter(struct kept *k);
 

@@ -5,6 +5,7 @@
 #include "launcher/kept.h"
 #include "launcher/measure.h"
 #include "launcher/slots.h"
+#include "launcher/users.h"
 
 enum { PENDING_MAX = 4096 };
 
@@ -30,6 +31,7 @@ struct launcher {
     struct kept kept;    /* workspaces */
     struct kept shelf;   /* dependencies: only ever read */
     struct measures measures;
+    struct users users; /* of sandboxes, as root */
     struct slots slots;
     uint64_t tidy_at; /* microseconds: no sooner is what can wait looked at */
 

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "launcher/users.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/* The first that can be had. In a container that may not write to /run the second is its own. */
+static const char *const directories[] = {"/run/sandbox-executor.users",
+                                          "/dev/shm/sandbox-executor.users"};
+
+/* Nobody but us may hold locks there. -errno */
+static int open_directory(const char *path)
+{
+    cleanup_close int fd = -1;
+    struct stat st;
+
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    return st.st_uid == geteuid() && !(st.st_mode & 077) ? take_fd(&fd) : -EPERM;
+}
+
+/* The number of a process is used again; with the time of its start it is unique. */
+static int name_daemon(char out[USERS_OWNER_MAX])
+{
+    enum { START = 20 }; /* fields behind the name and the state */
+    char path[32], text[1024] = "", *at;
+    cleanup_close int fd = -1;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)getppid());
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
+        return fd < 0 ? -errno : -EIO;
+    at = strrchr(text, ')');
+    for (int i = 0; at && i < START; i++)
+        at = strchr(at + 1, ' ');
+    if (!at)
+        return -EPROTO;
+    (void)snprintf(out, USERS_OWNER_MAX, "%d %llu\n", (int)getppid(), strtoull(at, NULL, 10));
+    return 0;
+}
+
+/* 0, -EWOULDBLOCK when it is somebody else's, or -errno. */
+static int take_range(struct users *u, unsigned range)
+{
+    cleanup_close int fd = -1;
+    char name[16];
+
+    if (u->lock[range] >= 0)
+        return 0;
+    (void)snprintf(name, sizeof name, "%u", range);
+    fd = openat(u->dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return -errno;
+    if (ftruncate(fd, 0) < 0 || write(fd, u->owner, strlen(u->owner)) < 0)
+        return -errno;
+    u->lock[range] = take_fd(&fd);
+    return 0;
+}
+
+/* By another launcher of our daemon? */
+static bool is_held_beside_us(const struct users *u, unsigned range)
+{
+    cleanup_close int fd = -1;
+    char name[16], text[USERS_OWNER_MAX] = "";
+
+    (void)snprintf(name, sizeof name, "%u", range);
+    fd = openat(u->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    return fd >= 0 && read(fd, text, sizeof text - 1) > 0 && strcmp(text, u->owner) == 0;
+}
+
+int users_claim(struct users *u, uid_t first, unsigned wanted, struct err *e)
+{
+    int r = -ENOENT;
+
+    *u = (struct users){.first = first, .dir = -1};
+    for (size_t i = 0; i < USERS_RANGES; i++)
+        u->lock[i] = -1;
+    for (size_t i = 0; i < ARRAY_LEN(directories) && u->dir < 0; i++) {
+        r = open_directory(directories[i]);
+        u->dir = r < 0 ? -1 : r;
+    }
+    if (u->dir < 0)
+        return err_sys(e, r, "directory of locks for the users of sandboxes, %s or %s",
+                       directories[0], directories[1]);
+    r = name_daemon(u->owner);
+    if (r < 0)
+        return err_sys(e, r, "the daemon's start in /proc");
+    for (unsigned i = 0; i < USERS_RANGES; i++) {
+        u->range = (wanted + i) % USERS_RANGES;
+        r = take_range(u, u->range);
+        if (r == 0)
+            return 0;
+        if (r != -EWOULDBLOCK)
+            return err_sys(e, r, "lock of range %u of the users of sandboxes", u->range);
+    }
+    return err_set(e, ERR_HOST, "other launchers have all %d ranges of users for sandboxes",
+                   USERS_RANGES);
+}
+
+uid_t users_slots(const struct users *u)
+{
+    return u->first + (uid_t)u->range * USERS_PER_RANGE;
+}
+
+uid_t users_kept(const struct users *u)
+{
+    return users_slots(u) + USERS_OF_SLOTS;
+}
+
+bool users_is_kept(const struct users *u, uid_t uid)
+{
+    uid_t at = uid - u->first;
+
+    return uid >= u->first && at / USERS_PER_RANGE < USERS_RANGES &&
+           at % USERS_PER_RANGE >= USERS_OF_SLOTS &&
+           at % USERS_PER_RANGE < USERS_OF_SLOTS + USERS_KEPT;
+}
+
+unsigned users_range_of(const struct users *u, uid_t uid)
+{
+    return (uid - u->first) / USERS_PER_RANGE;
+}
+
+bool users_may_use(struct users *u, uid_t uid)
+{
+    unsigned range = users_range_of(u, uid);
+
+    return users_is_kept(u, uid) && (take_range(u, range) == 0 || is_held_beside_us(u, range));
+}
