@@ -72,7 +72,8 @@ typedef int jail_take_fn(struct jail *j, const struct sandbox_spec *s, struct sa
 /* What was used since take(); how often processes were denied only if that is asked for. False: it
  * is not known yet, but will be in a moment. */
 typedef bool jail_usage_fn(struct jail *j, const struct sandbox *s, bool denied, struct usage *ret);
-/* Is there nobody inside but one process with one thread? False: not known, too. */
+/* Is there nobody inside but one process, with the threads that its interpreter has? False: not
+ * known, too. */
 typedef bool jail_alone_fn(struct jail *j, const struct sandbox *s);
 /* Kills everything inside. Idempotent; cannot fail; end of file on ctl is the fact. */
 typedef void jail_kill_fn(struct jail *j, const struct sandbox *s);

@@ -19,7 +19,6 @@
 #include "base/fd.h"
 #include "base/os.h"
 #include "init/fence.h"
-#include "init/process.h"
 #include "init/room.h"
 
 /* Blocks of a job: lists and strings. */
@@ -376,12 +375,10 @@ static void linger(bool stays)
 void runner_leave(uint32_t flags, int status, bool threads, const char *last, size_t last_n)
 {
     bool known = is_first_and_clean();
-    bool alone = !threads || process_threads(getpid()) == 1;
 
     status &= 255;
-    if (known && alone && flags & JOB_LEAVES && kept_nothing() &&
-        tell_daemon(status, last, last_n)) {
-        linger(flags & JOB_STAYS);
+    if (known && flags & JOB_LEAVES && kept_nothing() && tell_daemon(status, last, last_n)) {
+        linger(!threads && flags & JOB_STAYS);
         _exit(status);
     }
     (void)!fd_write_all(RUNNER_FD, last, last_n);

@@ -48,7 +48,7 @@ __attribute__((noreturn)) void runner_fail(const char *what, int r);
  * as long as a small program runs: to the daemon itself, if the job's flags allow it and there is
  * nothing to look after, else to init. Everything the process had to say must be written, but for
  * the last frame of all, which may be short and come along. threads: the interpreter has some of
- * its own, and then only init can tell whether there is nobody else. */
+ * its own, and ends by itself instead of waiting for the end of its sandbox. */
 __attribute__((noreturn)) void runner_leave(uint32_t flags, int status, bool threads,
                                             const char *last, size_t last_n);
 

@@ -72,7 +72,9 @@ bool launched_alone(struct jail *j, const struct sandbox *s)
     const struct native *n = native_of(j);
     const struct box *b = s->adapter;
 
-    return b->started && usage_is_alone(&n->slots[b->slot % SLOTS_KNOWN]);
+    bool threads = s->template == TEMPLATE_NODE || template_is_wasm(s->template);
+
+    return b->started && usage_is_alone(&n->slots[b->slot % SLOTS_KNOWN], threads);
 }
 
 void launched_kill(struct jail *j, const struct sandbox *s)

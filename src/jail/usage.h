@@ -9,7 +9,7 @@
 #include "wire/wire.h"
 
 struct usage_files {
-    int fd[LAUNCH_FDS_STARTED]; /* owned: cpu, memory peak, oom, pids, alive; -1 when closed */
+    int fd[LAUNCH_FDS_STARTED]; /* owned, as CG_USED_...; -1 when closed */
     bool v2;
 };
 
@@ -25,8 +25,8 @@ void usage_files_close(struct usage_files *u);
 void usage_mark(const struct usage_files *u, struct usage_base *ret);
 /* Once more when a prepared sandbox is taken: it has used its processor, but met no limit. */
 void usage_mark_cpu(const struct usage_files *u, struct usage_base *ret);
-/* Is one process of one thread all that a tenant has? False when not known. */
-bool usage_is_alone(const struct usage_files *u);
+/* Is one process all that a tenant has? threads: it may have several. False when not known. */
+bool usage_is_alone(const struct usage_files *u, bool threads);
 /* denied: how often processes were, too. */
 void usage_since(const struct usage_files *u, const struct usage_base *base, bool denied,
                  struct usage *ret);

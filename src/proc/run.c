@@ -438,8 +438,8 @@ static void replace(struct buf *b, const char *p, size_t n)
 }
 
 /*
- * The program's own frame that it exits and left no file. If it is the only process inside, with
- * one thread, init would report the same and is not waited for. That is counted outside: no number
+ * The program's own frame that it exits and left no file. If it is the only process inside, init
+ * would report the same and is not waited for. That is counted outside: no number
  * that the program sends is believed. A program that sends this and keeps running is killed with
  * its sandbox, right after the answer.
  */

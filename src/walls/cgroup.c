@@ -44,6 +44,7 @@ static const struct {
     [CG_USED_OOM] = {CG_MEMORY,  "memory.oom_control",        "memory.events", O_RDONLY},
     [CG_USED_PIDS] = {CG_PIDS,    "pids.events",               "pids.events",   O_RDONLY},
     [CG_USED_ALIVE] = {CG_PIDS,    "pids.current",              "pids.current",  O_RDONLY},
+    [CG_USED_PROCESSES] = {CG_PIDS,    "cgroup.procs",              "cgroup.procs",  O_RDONLY},
 };
 _Static_assert(ARRAY_LEN(usage_files) == CG_USAGE_COUNT, "every usage has a file");
 

@@ -29,6 +29,7 @@ enum cgroup_usage {
     CG_USED_OOM,
     CG_USED_PIDS,
     CG_USED_ALIVE,
+    CG_USED_PROCESSES,
     CG_USAGE_COUNT,
 };
 
