@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Schemas of bodies that no field table (shape.h) describes, for the documentation. */
+/* What /openapi.json and /docs are made of: the route tables, the field tables, and schemas of
+ * answers. */
 #pragma once
 
 #include <stddef.h>
 
 #include "http/route.h"
 
-/* A member of a body. `schema` is raw JSON. */
+/* A member of an answer. `schema` is raw JSON. */
 struct openapi_member {
     const char *name, *schema, *help;
 };
 
+/* An answer. Members that are not listed may be there, too. */
 struct openapi_schema {
     const char *name;
     const struct openapi_member *members;
@@ -18,26 +20,17 @@ struct openapi_schema {
     const char *required; /* raw JSON: an array of names; NULL: none */
 };
 
-#define T_STRING  "{\"type\":\"string\"}"
-#define T_INT     "{\"type\":\"integer\"}"
-#define T_NUMBER  "{\"type\":\"number\"}"
-#define T_BOOL    "{\"type\":\"boolean\"}"
-#define T_OBJECT  "{\"type\":\"object\"}"
-#define T_ANY     "{}"
-#define T_STRINGS "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"
-#define T_OBJECTS "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"
+/* ---- openapi_answers.c ---- */
+
+extern const struct openapi_schema openapi_answers[];
+extern const size_t openapi_answers_n;
 
 /* ---- openapi.c ---- */
 
 enum { OPENAPI_PATH_MAX = 256 };
 /* "/v1/executions/{id}/artifacts/{path}" of a route's pattern. */
 void openapi_path(const char *pattern, char out[OPENAPI_PATH_MAX]);
-const struct openapi_schema *openapi_execution_result(void);
-
-/* ---- openapi_functions.c ---- */
-
-extern const struct openapi_schema openapi_functions[];
-extern const size_t openapi_functions_n;
-/* The body a route takes, and that of its good answer: names of schemas; NULL: not one of them. */
-const char *openapi_function_body(const struct route *r);
-const char *openapi_function_answer(const struct route *r);
+/* "postSandboxesIdRun" of a route: what a client's function may be called. */
+void openapi_operation(const struct route *r, char out[OPENAPI_PATH_MAX]);
+/* NULL: there is none of that name. `n`: of the name. */
+const struct openapi_schema *openapi_answer(const char *name, size_t n);

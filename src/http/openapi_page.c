@@ -60,7 +60,7 @@ static void put_rows(struct buf *out, const char *name, const char *help)
 
 void api_docs(struct http_call *c)
 {
-    const struct openapi_schema *result = openapi_execution_result();
+    const struct openapi_schema *result = openapi_answer("ExecutionResult", 15);
     struct buf body = BUF_INIT(API_JSON_MAX);
 
     (void)buf_puts(&body, page_head);

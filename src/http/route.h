@@ -31,7 +31,15 @@ enum {
     ROUTE_STREAM = BIT(3),      /* answers with a body of unknown length (documentation only) */
     ROUTE_HEAD = BIT(4),        /* HEAD is allowed where the method is GET */
     ROUTE_ANY_METHOD = BIT(5),  /* `method` is only what the documentation shows */
-    ROUTE_FOLLOW = BIT(6),      /* a stream without end of its own: shutdown does not wait for it */
+    ROUTE_ANSWERS_MAX = 2,
+    ROUTE_FOLLOW = BIT(6), /* a stream without end of its own: shutdown does not wait for it */
+};
+
+/* An answer that is not an error. */
+struct route_answer {
+    int status;         /* 0: there is none */
+    const char *schema; /* names of schemas (openapi.c), '|' between; NULL: no JSON */
+    const char *type;   /* the media type; NULL: JSON if there is a schema, else no content */
 };
 
 struct route {
@@ -43,6 +51,9 @@ struct route {
     const char *help;         /* one line, lower case, for the documentation */
     route_limit_fn *body_max; /* NULL: the server's default */
     const struct shape *body; /* the JSON body it takes; NULL: none */
+    struct route_answer
+        answer[ROUTE_ANSWERS_MAX]; /* for the documentation; the first has a status */
+    const char *query; /* for the documentation: names of parameters, '!' behind required ones */
 };
 
 struct route_table {
