@@ -129,10 +129,13 @@ __attribute__((noreturn)) static void remove_groups(struct slots *all)
         sys_unblock_signals() < 0)
         _exit(1);
     for (size_t i = 0; i < all->graves_n; i++) {
+        bool emptied;
+
         (void)alarm(RECLAIM_S);
-        cgroup_slot_reclaim(&all->cgroups, all->graves[i]);
+        emptied = cgroup_slot_reclaim(&all->cgroups, all->graves[i]);
         (void)alarm(0);
-        (void)cgroup_slot_remove(&all->cgroups, all->graves[i]);
+        if (emptied) /* else its last process could end in between, and nothing would be freed */
+            (void)cgroup_slot_remove(&all->cgroups, all->graves[i]);
     }
     _exit(0);
 }

@@ -404,22 +404,23 @@ static uint64_t kernel_memory(const struct cgroups *c, int slot_dir)
     return at ? strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
-void cgroup_slot_reclaim(const struct cgroups *c, unsigned index)
+bool cgroup_slot_reclaim(const struct cgroups *c, unsigned index)
 {
     cleanup_close int d = -1;
     char path[32];
 
     (void)snprintf(path, sizeof path, "s%u/pids.current", index);
     if (read_number(dir_of(c, CG_PIDS), path) > 0)
-        return;
+        return false;
     (void)snprintf(path, sizeof path, "s%u", index);
     d = openat(dir_of(c, CG_MEMORY), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (d < 0 || kernel_memory(c, d) < RECLAIM_MIN)
-        return;
+        return true;
     if (c->version == 1)
         (void)write_at(d, "memory.force_empty", "0");
     else /* KERNEL 5.19: not there before */
         (void)write_number(d, "memory.reclaim", read_number(d, "memory.current"));
+    return true;
 }
 
 /*

@@ -67,9 +67,9 @@ bool cgroup_slot_is_gone(const struct cgroups *c, unsigned index);
 /*
  * Frees what the kernel keeps for a group without processes if that is much: names that were looked
  * up, found or not, above all. Once the group is removed nobody is charged for it. Takes as long as
- * there is to free; a signal ends it.
+ * there is to free; a signal ends it. False: processes are left, and nothing was freed.
  */
-void cgroup_slot_reclaim(const struct cgroups *c, unsigned index);
+bool cgroup_slot_reclaim(const struct cgroups *c, unsigned index);
 must_check int cgroup_slot_limit(const struct cgroups *c, struct cgroup_slot *s,
                                  uint64_t memory_max, uint32_t pids_max, struct err *e);
 /* Ready for the next sandbox? Resets the peak. False: something of the last one stayed. */
