@@ -19,9 +19,10 @@ static const char *const names[] = {
     "memory",            /* JAIL_MEMORY */
     "pids",              /* JAIL_PIDS */
     "cpu",               /* JAIL_CPU */
+    "inodes",            /* JAIL_INODES */
 };
 _Static_assert(ARRAY_LEN(names) == JAIL_TRAIT_COUNT, "every trait has a name");
-_Static_assert(JAIL_CPU == BIT(JAIL_TRAIT_COUNT - 1), "the last trait is the last bit");
+_Static_assert(JAIL_INODES == BIT(JAIL_TRAIT_COUNT - 1), "the last trait is the last bit");
 
 const char *jail_trait_name(unsigned index)
 {

@@ -17,6 +17,7 @@
 #include "launcher/guard.h"
 #include "launcher/launcher_inner.h"
 #include "launcher/lend.h"
+#include "walls/apart.h"
 #include "walls/root.h"
 #include "zygote/prestart.h"
 
@@ -32,6 +33,8 @@ static unsigned traits(const struct launcher *l)
         t |= JAIL_PIDS;
     if (l->slots.cgroups.version && cgroups_has(&l->slots.cgroups, CG_CPU))
         t |= JAIL_CPU;
+    if (l->slots.kind->rooted && apart_probe(l->slots.mntns))
+        t |= JAIL_INODES;
     return t;
 }
 

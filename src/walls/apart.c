@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -135,4 +136,16 @@ int apart_enter(void)
         chdir("/") < 0)
         return -errno;
     return 0;
+}
+
+bool apart_probe(int template)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0)
+        _exit(setns(template, CLONE_NEWNS) < 0 || unshare(CLONE_NEWNS) < 0 ||
+              mount_over("/", STAGE, 0) < 0);
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+           WEXITSTATUS(status) == 0;
 }

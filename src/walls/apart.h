@@ -18,11 +18,16 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/cleanup.h"
 
 #define APART_EMPTY "/mnt" /* in the template root */
 
 /* In a keeper that is in the template root and in nobody else's mount namespace afterwards. 0 or
  * -errno. Where the kernel mounts no overlay here (overlays on overlays on overlays; without root
- * before Linux 5.11) the slot shares the inodes of the template. */
+ * before Linux 5.11) the slot shares the inodes of the template, and the jail does not have the
+ * trait `inodes`. */
 must_check int apart_enter(void);
+/* In the launcher: can slots of this template have inodes of their own? */
+bool apart_probe(int template);
