@@ -145,6 +145,7 @@ static int try_one(struct native *n, struct err *e)
     struct pollfd p = {.events = POLLIN};
     struct box *b;
     struct init_msg m = {0};
+    struct sandbox taken;
     ssize_t got;
 
     if (box_new(n, &s, &b, e) < 0)
@@ -157,7 +158,8 @@ static int try_one(struct native *n, struct err *e)
     if (got >= (ssize_t)sizeof m)
         memcpy(&m, bytes, sizeof m);
     if (m.verb == INIT_READY) {
-        launched_release(&n->jail, &b->sandbox);
+        taken = b->sandbox; /* what is released is emptied: not the box's own, which has its id */
+        launched_release(&n->jail, &taken);
         return 0;
     }
     if (m.verb == INIT_FAILED)
