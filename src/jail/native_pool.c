@@ -106,7 +106,9 @@ static void pool_add(struct native *n, enum plan_template t)
 static unsigned pool_want(const struct pool *p, enum plan_template t)
 {
     if (template_is_lazy(t))
-        return p->asked && p->failures < failures_max(p, t) ? (p->proven ? p->target : 1) : 0;
+        return p->asked && p->failures < failures_max(p, t)
+                   ? (p->proven || p->target == 0 ? p->target : 1)
+                   : 0;
     if (p->failures >= FAILURES_MAX || (!p->proven && p->target == 0))
         return 1;
     return p->target;
