@@ -192,7 +192,8 @@ void koyeb_reply_fault(struct http_call *c, enum command_fault why, const struct
         return;
     }
     if (!http_dialect(c)->lenient) {
-        (void)err_set(&e, ERR_CALLER, "cwd: Invalid working directory: %.300s", b->cwd.p);
+        (void)err_set(&e, ERR_CALLER, "cwd: Invalid working directory: %.*s",
+                      (int)(b->cwd.n < 300 ? b->cwd.n : 300), b->cwd.n ? b->cwd.p : "");
         http_reply_error(c, &e);
         return;
     }
