@@ -276,7 +276,8 @@ class Sandboxes(Walled):
     def words(response):
         """This family also fails with 200 and with 4xx."""
         text = response.text
-        words = json.loads(text).get("error") if text.startswith("{") else text
+        said = json.loads(text) if text.startswith("{") else {"error": text}
+        words = said.get("error") or said.get("error_detail")
         if not words:
             raise Finding(f"neither an answer nor an error: {response}")
         return words

@@ -221,7 +221,7 @@ FAMILIES = {"handlers": by_handler, "functions": by_function, "sandbox": by_sand
 SINGLE = [row for row in w.ROWS if not row.flags & {"AFTER", "BESIDE", "TIGHT", "COLLECT"}]
 # A persistent sandbox may change its own copy of the system, keeps processes that are left behind, and its
 # processes share what it was given.
-PRIVATE = {"system-change", "daemonize", "orphan-output", "orphan-stopped"}
+PRIVATE = {"system-change", "exe-own", "daemonize", "orphan-output", "orphan-stopped"}
 
 
 # A machine that has no such thing as a process ends nobody else, and runs no program of another machine.

@@ -69,6 +69,7 @@ class Suite:
 @pytest.fixture
 def suite(tmp_path, monkeypatch):
     monkeypatch.delenv("CHECK_FRESH", raising=False)
+    monkeypatch.delenv("CI", raising=False)
     return Suite(tmp_path)
 
 

@@ -109,8 +109,12 @@ def test_it_wants_the_secret(daemon):
 
 
 def test_it_is_documented(daemon):
-    operation = daemon.request("GET", "/openapi.json").json()["paths"][PATH]["post"]
-    fields = operation["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    document = daemon.request("GET", "/openapi.json").json()
+    operation = document["paths"][PATH]["post"]
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    if "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    fields = schema["properties"]
     assert set(fields) == {"language", "code"}
 
 

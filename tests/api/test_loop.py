@@ -128,7 +128,7 @@ def forbidden(daemon, path, rules, code, **options):
     mount = {"dirs": {"/data": path}, "permissions": {"default": {"create": True}, "rules": rules},
              "sync": {"mode": "batch"}}
     response = call(daemon, {"language": "python", "code": code, "functionName": "f",
-                             "options": {"mount": mount, "timeout": 60, "includeDenied": True, **options}})
+                             "options": {"mount": mount, "timeout": 60, **options}})
     result = response.json()
     assert result["status"] == "success", result
     return {os.path.basename(row["path"]): row.get("reason") for row in result["files"]["denied"]}
@@ -229,7 +229,7 @@ def test_streamed_items(hostile):
 def test_a_session(hostile):
     body = {"language": "python", "code": "def f(n):\n    for i in range(n):\n        open(f'{i}' + '.' * 200, 'w').close()\n"
             "    return ['\\x01' * 100] * n\n", "options": {"permissions": {"default": {"create": True}, "rules": [
-                {"pattern": GLOB, "deny": ["create"]}] * 20}, "includeChanges": True}}
+                {"pattern": GLOB, "deny": ["create"]}] * 20}}}
     ident = hostile.request("POST", "/v1/sessions", json=body, timeout=300).json()["id"]
     with watch(hostile):
         response = hostile.request("POST", f"/v1/sessions/{ident}/call", json={"functionName": "f", "args": [9000]},

@@ -353,7 +353,7 @@ program("globals", """
         Object.keys(globalThis), require('module').builtinModules.length, typeof gc, process.moduleLoadList.length > 0]""")
 program("os", "const os = require('os'); exports.handler = () => [os.hostname(), os.userInfo().username, os.homedir(), os.tmpdir(), os.networkInterfaces().lo?.length]")
 program("heap_limit", """
-    exports.handler = () => Math.round(require('v8').getHeapStatistics().heap_size_limit / 2 ** 20)""", memory_limit=256)
+    exports.handler = () => Math.round(require('v8').getHeapStatistics().heap_size_limit / 2 ** 20)""")
 program("performance", """
     exports.handler = () => {
         performance.mark('a');
@@ -374,7 +374,7 @@ program("unhandled", "Promise.reject(new Error('nobody'))")
 program("script", "setTimeout(() => console.log('later'), 2); console.log('now'); require('fs').readFile('/etc/hostname', 'utf8', (e, t) => console.log(t))")
 program("never_settles", "exports.handler = () => new Promise(() => {})")
 program("abort", "process.abort()")
-program("out_of_heap", "const a = []; for (;;) a.push(new Array(300000).fill(0))", memory_limit=128, timeout=60)
+program("out_of_heap", "const a = []; for (;;) a.push(new Array(300000).fill(0))", timeout=60)
 
 FAILING = {"errors", "errors_async", "errors_syntax", "errors_module", "killed_by_signal", "exit_code", "exit_in_handler", "unhandled",
            "abort", "never_settles", "out_of_heap"}
