@@ -182,7 +182,9 @@ static void file_look(struct collect *k, struct run_file *f, const char *path)
     if (!w)
         return;
     *w = (struct change_work){
-        .work = {.run = change_work_run, .done = change_work_done},
+        .work = {.run = change_work_run,
+                 .done = change_work_done,
+                 .lane = work_lane_of(st.st_size)},
         .whose = k,
         .size = (uint64_t)st.st_size,
         .before = before,

@@ -342,8 +342,8 @@ static void resolve_run(struct work *w)
         relay_host_resolve(&s->hosts[i]);
 }
 
-/* One at a time: whoever names hosts that nobody answers for delays others who install, but leaves
- * a worker to everybody else. */
+/* One at a time, on the thread that resolves names: hosts that nobody answers for delay only other
+ * installations. */
 static void resolve_next(struct dependencies *d)
 {
     struct dependency_sync *s = TAILQ_FIRST(&d->names);
@@ -381,7 +381,7 @@ void dependency_install(struct dependency_sync *s)
     struct dependencies *d = &s->app->dependencies;
     bool first = TAILQ_EMPTY(&d->names);
 
-    s->resolving = (struct work){.run = resolve_run, .done = resolve_done};
+    s->resolving = (struct work){.run = resolve_run, .done = resolve_done, .lane = WORK_NAMES};
     s->is_resolving = true;
     TAILQ_INSERT_TAIL(&d->names, s, name_link);
     if (first)

@@ -320,7 +320,7 @@ static bool file_keep(struct execution *x, struct run_file *f, struct artifact *
     a->fate = copy                              ? ARTIFACT_KEPT
               : x->app->registry.count_max == 0 ? ARTIFACT_UNWANTED
                                                 : ARTIFACT_TOO_LARGE;
-    if (store_keep(x->app->store, take_fd(&f->fd), a->stored.size, copy, on_kept, k) < 0) {
+    if (store_keep(x->app->store, take_fd(&f->fd), a->stored.size, copy, x, on_kept, k) < 0) {
         free(k);
         return false;
     }

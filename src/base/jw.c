@@ -46,55 +46,82 @@ void jw_array_end(struct jw *w)
 
 /* ---- strings ---- */
 
-static void put_u(struct buf *out, unsigned unit)
-{
-    static const char hex[] = "0123456789abcdef";
-    const char e[] = {
-        '\\', 'u', hex[unit >> 12 & 15], hex[unit >> 8 & 15], hex[unit >> 4 & 15], hex[unit & 15]};
+enum {
+    WORD = sizeof(uint64_t), /* text is looked at so many bytes at a time */
+    UNIT = 6,                /* bytes of \uXXXX */
+    WIDE_ROOM = 3 * UNIT,    /* the most that one character or one bad part becomes */
+    PIECE = 2048,            /* bytes that are encoded before they are added to the buffer */
+};
 
-    (void)buf_put(out, e, sizeof e);
+/* What becomes of a byte: 0 for a copy, the letter of a short escape, or one of these. */
+enum { AS_UNIT = 1, IF_HTML, LEAD, BAD };
+
+/* clang-format off */
+static const unsigned char fates[256] = {
+    [0x00 ... 0x07] = AS_UNIT, [0x0b] = AS_UNIT, [0x0e ... 0x1f] = AS_UNIT,
+    ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\',
+    ['<'] = IF_HTML, ['>'] = IF_HTML, ['&'] = IF_HTML,
+    [0x80 ... 0xc1] = BAD, [0xc2 ... 0xf4] = LEAD, [0xf5 ... 0xff] = BAD,
+};
+/* clang-format on */
+
+/* Are these eight bytes copied? Go's encoder also escapes < > & so that JSON can sit inside HTML;
+ * '<' and '>' differ in one bit. */
+static inline bool html_word_is_copied(const char *p)
+{
+    uint64_t word;
+
+    memcpy(&word, p, sizeof word);
+    return json_word_is_plain(p) && !(json_word_has(word | JSON_EACH((uint64_t)('<' ^ '>')), '>') |
+                                      json_word_has(word, '&'));
 }
 
-static void put_code_point(struct buf *out, uint32_t c)
+static bool byte_is_copied(const struct jw *w, unsigned char c)
 {
-    if (c < 0x10000) {
-        put_u(out, c);
-        return;
-    }
-    c -= 0x10000;
-    put_u(out, 0xd800 | c >> 10);
-    put_u(out, 0xdc00 | (c & 0x3ff));
-}
-
-static void put_ascii_escaped(struct buf *out, unsigned char c)
-{
-    static const char letters[128] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
-                                      ['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\'};
-    const char e[] = {'\\', letters[c]};
-
-    if (letters[c])
-        (void)buf_put(out, e, sizeof e);
-    else
-        put_u(out, c);
-}
-
-/* Characters of a plain run that Go's encoder escapes so that JSON can sit inside HTML. */
-static bool html_special(unsigned char c)
-{
-    return c == '<' || c == '>' || c == '&';
+    return fates[c] == 0 || (fates[c] == IF_HTML && !w->html);
 }
 
 /* How far the text can be copied as it is. */
 static size_t copy_run(const struct jw *w, const char *p, size_t n)
 {
-    size_t run = json_plain_run(p, n);
+    size_t i = 0;
 
     if (!w->html)
-        return run;
-    for (size_t i = 0; i < run; i++)
-        if (html_special((unsigned char)p[i]))
-            return i;
-    return run;
+        return json_plain_run(p, n);
+    while (n - i >= WORD && html_word_is_copied(p + i))
+        i += WORD;
+    while (i < n && byte_is_copied(w, (unsigned char)p[i]))
+        i++;
+    return i;
+}
+
+static char *put_unit(char *to, unsigned unit)
+{
+    static const char hex[] = "0123456789abcdef";
+
+    *to++ = '\\';
+    *to++ = 'u';
+    *to++ = hex[unit >> 12 & 15];
+    *to++ = hex[unit >> 8 & 15];
+    *to++ = hex[unit >> 4 & 15];
+    *to++ = hex[unit & 15];
+    return to;
+}
+
+/* For one bad part. */
+static char *put_bad(const struct jw *w, char *to)
+{
+    if (w->html || w->ascii)
+        return mempcpy(to, "\\ufffd", UNIT);
+    return mempcpy(to, UTF8_REPLACEMENT, sizeof UTF8_REPLACEMENT - 1);
+}
+
+static char *put_code_point(char *to, uint32_t c)
+{
+    if (c < 0x10000)
+        return put_unit(to, c);
+    c -= 0x10000;
+    return put_unit(put_unit(to, 0xd800 | c >> 10), 0xdc00 | (c & 0x3ff));
 }
 
 /* Must this well-formed character beyond ASCII be escaped? */
@@ -105,19 +132,77 @@ static bool wide_special(const struct jw *w, const char *p, size_t length)
     return w->html && length == 3 && (utf8_decode(p, length) | 1) == 0x2029;
 }
 
-static void put_special(struct jw *w, const char *p, size_t length, bool ok)
+/* The same with the characters beyond ASCII that are not escaped. `most`: about where to stop; a
+ * character is not cut there. */
+static size_t copy_run_wide(const struct jw *w, const char *p, size_t n, size_t most)
 {
-    if (ok && length == 1)
-        put_ascii_escaped(w->out, (unsigned char)*p);
+    size_t end = n < most ? n : most, i = 0, length;
+    bool ok;
+
+    for (;;) {
+        i += i < end ? copy_run(w, p + i, end - i) : 0;
+        if (i >= end || fates[(unsigned char)p[i]] != LEAD)
+            return i;
+        length = utf8_next(p + i, n - i, &ok);
+        if (!ok || wide_special(w, p + i, length))
+            return i;
+        i += length;
+    }
+}
+
+/* At a lead byte: a character beyond ASCII, or a bad part that begins like one. How long it is. */
+static size_t put_wide(const struct jw *w, const char *p, size_t n, char **to)
+{
+    bool ok;
+    size_t length = utf8_next(p, n, &ok);
+
+    if (ok && wide_special(w, p, length))
+        *to = put_code_point(*to, utf8_decode(p, length));
     else if (ok)
-        put_code_point(w->out, utf8_decode(p, length));
-    else if (w->html) /* Go's encoder: once per byte, and escaped */
-        for (size_t i = 0; i < length; i++)
-            put_u(w->out, 0xfffd);
-    else if (w->ascii)
-        put_u(w->out, 0xfffd);
+        *to = mempcpy(*to, p, length);
     else
-        (void)buf_puts(w->out, UTF8_REPLACEMENT);
+        for (size_t i = 0; i < (w->html ? length : 1); i++) /* Go's encoder: once per byte */
+            *to = put_bad(w, *to);
+    return length;
+}
+
+/* One character or one bad part. How long it is. */
+static size_t put_one(const struct jw *w, const char *p, size_t n, char **to)
+{
+    const unsigned char c = (unsigned char)*p;
+    const unsigned char fate = fates[c];
+
+    if (fate == LEAD)
+        return put_wide(w, p, n, to);
+    if (fate == BAD) {
+        *to = put_bad(w, *to);
+    } else if (byte_is_copied(w, c)) {
+        *(*to)++ = *p;
+    } else if (fate == AS_UNIT || fate == IF_HTML) {
+        *to = put_unit(*to, c);
+    } else {
+        *(*to)++ = '\\';
+        *(*to)++ = (char)fate;
+    }
+    return 1;
+}
+
+/* As much of the text as fits into a piece. How much that is. */
+static size_t put_piece(const struct jw *w, const char *p, size_t n)
+{
+    char piece[PIECE + WIDE_ROOM], *to = piece, *const full = piece + PIECE;
+    size_t i = 0;
+
+    while (i < n && to < full) {
+        size_t run = copy_run_wide(w, p + i, n - i, (size_t)(full - to));
+
+        to = mempcpy(to, p + i, run);
+        i += run;
+        while (i < n && to < full && fates[(unsigned char)p[i]] != 0)
+            i += put_one(w, p + i, n - i, &to);
+    }
+    (void)buf_put(w->out, piece, (size_t)(to - piece));
+    return i;
 }
 
 /* There is room for it. */
@@ -135,7 +220,7 @@ static void put_plain(struct buf *out, const char *p, size_t n)
 static void put_string(struct jw *w, const char *p, size_t n)
 {
     struct buf *out = w->out;
-    size_t run = 0, at;
+    size_t at;
 
     /* No character shrinks, so this much is needed in any case; mostly it is all. */
     if (out->failed || buf_reserve(out, n + 2) < 0)
@@ -146,22 +231,9 @@ static void put_string(struct jw *w, const char *p, size_t n)
         return;
     }
     (void)buf_putc(out, '"');
-    while (!out->failed) {
-        size_t length;
-        bool ok;
-
-        at += copy_run(w, p + at, n - at);
-        if (at == n)
-            break;
-        length = utf8_next(p + at, n - at, &ok);
-        if (!ok || length == 1 || wide_special(w, p + at, length)) {
-            (void)buf_put(out, p + run, at - run);
-            put_special(w, p + at, length, ok);
-            run = at + length;
-        }
-        at += length;
-    }
-    (void)buf_put(out, p + run, n - run);
+    (void)buf_put(out, p, at);
+    while (at < n && !out->failed)
+        at += put_piece(w, p + at, n - at);
     (void)buf_putc(out, '"');
 }
 

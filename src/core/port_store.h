@@ -29,10 +29,11 @@ typedef void store_kept_fn(void *user, const struct stored *s);
 
 /*
  * Hashes and, if asked, copies the first `size` bytes of a file on a worker, then calls fn on the
- * loop. The descriptor is taken, also on failure.
+ * loop. The descriptor is taken, also on failure. `owner`: the same for all files of one request,
+ * which take turns with those of others.
  */
-must_check int store_keep(struct store *s, int fd, uint64_t size, bool copy, store_kept_fn *fn,
-                          void *user);
+must_check int store_keep(struct store *s, int fd, uint64_t size, bool copy, const void *owner,
+                          store_kept_fn *fn, void *user);
 /* Opens a copy for reading: a descriptor, or -1. */
 must_check int store_read(struct store *s, uint64_t number, struct err *e);
 /* Has the last copy failed, and is there still no room for another? For those who watch over it. */

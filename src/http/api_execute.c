@@ -418,6 +418,7 @@ static void parsing_gone(void *user)
     struct parsing *p = user;
 
     p->c = NULL;
+    work_forget(&p->work);
 }
 
 static void parsing_run(struct work *w)

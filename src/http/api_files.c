@@ -51,11 +51,13 @@ static void file_call_free(struct file_call *f)
     free(f);
 }
 
+/* Its client has left, or the daemon stops and all calls are gone already. */
 static void file_call_drop(struct activity *a)
 {
     struct file_call *f = (struct file_call *)((char *)a - offsetof(struct file_call, activity));
 
     f->call = NULL;
+    work_forget(&f->work);
     if (f->working)
         activity_end(a);
     else
@@ -230,6 +232,7 @@ static void parse_gone(void *user)
     struct file_call *f = user;
 
     f->call = NULL;
+    work_forget(&f->work);
 }
 
 void api_write_file(struct http_call *c)
@@ -302,6 +305,8 @@ static void read_done(struct work *work)
     struct file_call *f = (struct file_call *)work;
 
     f->working = false;
+    if (f->call)
+        http_on_gone(f->call, NULL, NULL);
     if (f->call && f->sys)
         reply_error(f, "read", f->body.path.p, f->body.path.n, f->sys, false);
     else if (f->call)
@@ -322,6 +327,7 @@ static void on_opened(void *user, struct file_result *r)
         r->op = "read";
     }
     if (r->sys) {
+        http_on_gone(f->call, NULL, NULL);
         reply_error(f, r->op, path, n, r->sys, false);
         file_call_free(f);
         return;
@@ -331,6 +337,7 @@ static void on_opened(void *user, struct file_result *r)
     f->bytes = *r->bytes;
     *r->bytes = BUF_INIT(0);
     f->work = (struct work){.run = read_run, .done = read_done};
+    f->work.lane = work_lane_of(f->fd >= 0 ? f->size : f->bytes.n);
     if ((f->fd >= 0 ? f->size : f->bytes.n) > WORK_INLINE) {
         f->working = true;
         work_submit(a->work, &f->work);
@@ -340,16 +347,24 @@ static void on_opened(void *user, struct file_result *r)
     read_done(&f->work);
 }
 
+/* Reading changes nothing: what has not begun is not done. */
+static void read_gone(void *user)
+{
+    file_call_drop(&((struct file_call *)user)->activity);
+}
+
 void api_read_file(struct http_call *c)
 {
     struct file_call *f = file_call_new(c);
 
     if (!f)
         return;
-    if (koyeb_body(c, &koyeb_path, &f->body))
-        (void)begin(f, FILE_READ, http_app(c)->config.body_max_file, on_opened);
-    else
+    if (!koyeb_body(c, &koyeb_path, &f->body)) {
         file_call_free(f);
+        return;
+    }
+    if (begin(f, FILE_READ, http_app(c)->config.body_max_file, on_opened))
+        http_on_gone(c, read_gone, f);
 }
 
 /* ---- the others ---- */

@@ -294,12 +294,16 @@ static void report_gauges_set(struct app *a)
 
 static void gauges_set(struct app *a)
 {
+    struct work_counts work;
     struct metrics *m = &a->metrics;
 
     m->active = a->admission.granted;
     m->queued = a->admission.queued;
     m->retained = a->registry.finished_n;
     m->retained_bytes = a->registry.bytes;
+    work_count(a->work, &work);
+    m->work_waiting = work.waiting;
+    m->work_dropped = work.dropped;
     fsessions_count(&a->fsessions, m);
     m->uptime = (uint64_t)uptime_s(a);
     if (a->http) {

@@ -59,6 +59,7 @@ static void running_drop(struct activity *a)
     struct running *r = (struct running *)((char *)a - offsetof(struct running, activity));
 
     r->call = NULL;
+    work_forget(&r->work);
     if (r->encoding)
         activity_end(a);
     else
@@ -98,9 +99,20 @@ static void encoded(struct work *work)
     struct running *r = (struct running *)work;
 
     r->encoding = false;
-    if (r->call)
+    if (r->call) {
+        http_on_gone(r->call, NULL, NULL);
         koyeb_reply(r->call, 200, &r->reply);
+    }
     running_free(r);
+}
+
+/* The command has ended; only its answer is not made any more. */
+static void encode_gone(void *user)
+{
+    struct running *r = user;
+
+    r->call = NULL;
+    work_forget(&r->work);
 }
 
 static void run_started(void *user, int pid)
@@ -136,8 +148,14 @@ static void run_done(void *user, int code, bool timed_out)
     r->timed_out = timed_out;
     r->work.run = encode;
     r->work.done = encoded;
+    r->work.lane = work_lane_of(r->out[0].n + r->out[1].n);
+    if (http_is_left(r->call)) {
+        encoded(&r->work); /* an answer without a body ends the call */
+        return;
+    }
     if (r->out[0].n + r->out[1].n > ENCODE_INLINE) {
         r->encoding = true;
+        http_on_gone(r->call, encode_gone, r);
         work_submit(a->work, &r->work);
         return;
     }

@@ -261,6 +261,11 @@ void http_on_gone(struct http_call *c, http_gone_fn *fn, void *user)
     c->gone_user = user;
 }
 
+bool http_is_left(const struct http_call *c)
+{
+    return !c->conn;
+}
+
 void http_on_drain(struct http_call *c, http_drain_fn *fn, void *user)
 {
     c->drain = fn;

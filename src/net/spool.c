@@ -84,7 +84,7 @@ static void batch_start(struct spool *s)
         return;
     s->busy = true;
     STAILQ_CONCAT(&s->batch, &s->queue);
-    s->work = (struct work){.run = spool_batch_run, .done = batch_done};
+    s->work = (struct work){.run = spool_batch_run, .done = batch_done, .lane = WORK_SHORT};
     work_submit(s->pool, &s->work);
 }
 

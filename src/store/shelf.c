@@ -252,7 +252,7 @@ int shelf_build_add(struct shelf_build *b, struct shelf_file *f, shelf_added_fn 
         return -1;
     }
     *a = (struct adding){
-        .work = {.run = adding_run,                    .done = adding_done},
+        .work = {.run = adding_run, .done = adding_done, .owner = b     },
         .dir = b->dir,
         .file = { .fd = take_fd(&f->fd),
                  .size = f->size,

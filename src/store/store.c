@@ -116,7 +116,8 @@ static void keep_done(struct work *w)
     free(k);
 }
 
-int store_keep(struct store *s, int fd, uint64_t size, bool copy, store_kept_fn *fn, void *user)
+int store_keep(struct store *s, int fd, uint64_t size, bool copy, const void *owner,
+               store_kept_fn *fn, void *user)
 {
     struct keeping *k = malloc(sizeof *k);
 
@@ -125,11 +126,11 @@ int store_keep(struct store *s, int fd, uint64_t size, bool copy, store_kept_fn 
         return -1;
     }
     *k = (struct keeping){
-        .work = {.run = keep_run,     .done = keep_done},
+        .work = {.run = keep_run, .done = keep_done, .lane = work_lane_of(size), .owner = owner},
         .store = s,
         .fd = fd,
         .copy = copy,
-        .stored = {.number = ++s->last, .size = size     },
+        .stored = {.number = ++s->last, .size = size                 },
         .fn = fn,
         .user = user
     };

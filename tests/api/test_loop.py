@@ -128,7 +128,7 @@ def forbidden(daemon, path, rules, code, **options):
     mount = {"dirs": {"/data": path}, "permissions": {"default": {"create": True}, "rules": rules},
              "sync": {"mode": "batch"}}
     response = call(daemon, {"language": "python", "code": code, "functionName": "f",
-                             "options": {"mount": mount, "timeout": 60, **options}})
+                             "options": {"mount": mount, "timeout": 60, "reporting": {"includeDenied": True}, **options}})
     result = response.json()
     assert result["status"] == "success", result
     return {os.path.basename(row["path"]): row.get("reason") for row in result["files"]["denied"]}
@@ -229,7 +229,7 @@ def test_streamed_items(hostile):
 def test_a_session(hostile):
     body = {"language": "python", "code": "def f(n):\n    for i in range(n):\n        open(f'{i}' + '.' * 200, 'w').close()\n"
             "    return ['\\x01' * 100] * n\n", "options": {"permissions": {"default": {"create": True}, "rules": [
-                {"pattern": GLOB, "deny": ["create"]}] * 20}}}
+                {"pattern": GLOB, "deny": ["create"]}] * 20}, "reporting": {"includeChanges": True}}}
     ident = hostile.request("POST", "/v1/sessions", json=body, timeout=300).json()["id"]
     with watch(hostile):
         response = hostile.request("POST", f"/v1/sessions/{ident}/call", json={"functionName": "f", "args": [9000]},
@@ -258,3 +258,24 @@ def test_a_persistent_sandbox(hostile):
             if count > 1000:
                 break
         box.call("kill_process", id=ident)
+
+
+def test_abandoned_work_does_not_delay_others(hostile):
+    """Reading a large file takes seconds on a worker thread. Those whose clients have left are never begun."""
+    box = Sandbox(hostile)
+    box.sh("head -c 60000000 /dev/zero | tr '\\0' '\\377' > abandoned")
+    before = hostile.metric("sandbox_work_dropped_total")
+    clients = []
+    try:
+        for _ in range(24):
+            clients.append(hostile.connect())
+            clients[-1].send("POST", "/read_file", json={"path": "abandoned"})
+        harness.wait_until(lambda: hostile.metric("sandbox_work_waiting") >= 12, "reads wait for a thread")
+        # an execution that leaves a file needs a worker thread, too; nobody has left yet
+        assert hostile.execute("def handler(event):\n    open('a', 'w').write('x')\n")["status"] == "success"
+        assert hostile.metric("sandbox_work_waiting") > 0, "it was answered before the reads were worked off"
+    finally:
+        for client in clients:
+            client.close()
+    harness.wait_until(lambda: hostile.metric("sandbox_work_waiting") == 0, "the queue is empty")
+    assert hostile.metric("sandbox_work_dropped_total") > before

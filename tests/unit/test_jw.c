@@ -116,6 +116,41 @@ static void a_quote_is_seen_wherever_it_is(void **state)
         }
 }
 
+/* Long texts are encoded in pieces; what is at their edges must not matter, nor how much of it is
+ * escaped: 1 MB of it took a minute when the rest of the text was looked at again for each '<'. */
+static void long_texts_are_encoded_in_pieces(void **state)
+{
+    static const struct {
+        struct jw style;
+        const char *part, *want;
+    } cases[] = {
+        {{.html = true},  "<",                 "\\u003c"                },
+        {{.html = true},  "ab\xf0\x9f\x98",    "ab\\ufffd\\ufffd\\ufffd"},
+        {{.html = true},  "a\xe2\x80\xa8",     "a\\u2028"               },
+        {{.ascii = true}, "a\xf0\x9f\x98\x80", "a\\ud83d\\ude00"        },
+        {{0},             "a\xf0\x9f\x98\x80", "a\xf0\x9f\x98\x80"      },
+        {{0},             "abc\n\x01",         "abc\\n\\u0001"          },
+    };
+    enum { PARTS = 1000000 };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        cleanup_with(buf_done) struct buf text = BUF_INIT(PARTS * 8), b = BUF_INIT(PARTS * 24);
+        struct jw w = cases[i].style;
+        size_t n = strlen(cases[i].want);
+
+        w.out = &b;
+        for (size_t k = 0; k < PARTS; k++)
+            assert_int_equal(buf_puts(&text, cases[i].part), 0);
+        jw_bytes(&w, text.p, text.n);
+        assert_false(b.failed);
+        assert_int_equal(b.n, n * PARTS + 2);
+        for (size_t k = 0; k < PARTS; k++)
+            if (memcmp(b.p + 1 + k * n, cases[i].want, n) != 0)
+                fail_msg("case %zu differs at part %zu", i, k);
+    }
+}
+
 static void a_full_buffer_is_seen_at_the_end(void **state)
 {
     (void)state;
@@ -213,6 +248,7 @@ int main(void)
         cmocka_unit_test(numbers_have_their_decimals),
         cmocka_unit_test(escapes),
         cmocka_unit_test(a_quote_is_seen_wherever_it_is),
+        cmocka_unit_test(long_texts_are_encoded_in_pieces),
         cmocka_unit_test(a_full_buffer_is_seen_at_the_end),
         cmocka_unit_test(repairs_as_python_does),
     };
