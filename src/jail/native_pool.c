@@ -57,6 +57,8 @@ static void pool_ready(struct box *b)
     b->since = clock_us();
     p->ready++;
     p->failures = 0;
+    if (!p->proven)
+        pool_refill_later(b->jail, 0); /* the trial went well: now as many as are wanted */
     p->proven = true;
     b->trial = false;
     b->jail->jail.warm |= BIT(b->sandbox.template);
