@@ -91,6 +91,7 @@ class Witness:
         ports = {n: self.listeners[n].getsockname()[1] for n in ("tcp", "udp")}
         return {"attack": row.id, "phase": "look", "previous": "", "mark": self.mark, "abstract": self.mark,
                 "dir": str(self.dir), "victim": self.victim.pid, "tcp6": ports["tcp"], "shm": 0x5b5e20, "patience": 6,
+                "programs": str(harness.BUILD),
                 **ports, **more}
 
     def touched(self, text=""):
