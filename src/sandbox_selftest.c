@@ -11,7 +11,7 @@
 
 #include "base/os.h"
 #include "base/output.h"
-#include "lang/langs.h"
+#include "lang/runners.h"
 #include "selftest/selftest.h"
 
 #ifndef SBX_VERSION

@@ -15,8 +15,8 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/jw.h"
-#include "call/langs.h"
 #include "cli/cmds.h"
+#include "core/languages.h"
 
 enum {
     CODE_MAX = 64 << 20,

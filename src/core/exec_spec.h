@@ -37,7 +37,7 @@ enum exec_mode {
 
 struct exec_spec {
     const char *execution_id;  /* well formed: [A-Za-z0-9._-]{1,128}, no leading dot */
-    const char *language;      /* a name or alias from lang/langs.c */
+    const char *language;      /* a name or alias from lang/runners.c */
     const char *function_name; /* NULL: "handler"; only told to the program */
     enum exec_mode mode;       /* Python and JavaScript; shell programs are always scripts */
     struct bytes code;         /* UTF-8 */

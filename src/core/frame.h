@@ -28,7 +28,7 @@ enum {
                              first frame of all, if it was asked for; empty: too large */
     FRAME_GO = 'G',       /* empty: everything has been said */
 
-    /* daemon to a wrapper that stays (call/sip.h), one at a time, after GO was answered */
+    /* daemon to a wrapper that stays (function/sip.h), one at a time, after GO was answered */
     FRAME_CALL = 'P',   /* JSON object: what to call, and the token of the answer */
     FRAME_STREAM = 'S', /* the same; items of a generator are sent one by one */
     FRAME_RELOAD = 'Z', /* token: the program is loaded anew in the same process */

@@ -3,7 +3,7 @@
  * Port: carry out one plan in one sandbox and tell what happened.
  *
  * Everything is called on the loop. Facts are collected here; what they mean for the caller
- * (status, words on stderr) is decided in app/verdict.c.
+ * (status, words on stderr) is decided in app/execution/verdict.c.
  */
 #pragma once
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "init/process.h"
-#include "init/tree.h"
+#include "init/process_tree.h"
 
 enum { PASS_MS = 5 };
 

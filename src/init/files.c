@@ -18,8 +18,8 @@
 #include "init/entries.h"
 #include "init/fs.h"
 #include "init/loopback.h"
+#include "init/process_tree.h"
 #include "init/remove.h"
-#include "init/tree.h"
 #include "init/watch.h"
 #include "init/worker.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "init/tree.h"
+#include "init/process_tree.h"
 
 const int watch_ms = 25;
 

@@ -14,9 +14,9 @@
 #include "base/fd.h"
 #include "init/files.h"
 #include "init/process.h"
+#include "init/process_tree.h"
 #include "init/runner.h"
 #include "init/start.h"
-#include "init/tree.h"
 
 enum {
     WORKER_FD = 3,

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "call/langs.h"
+#include "core/languages.h"
 #include "inspect/parse.h"
 #include "inspect/walk.h"
 #include "inspect/write.h"

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/os.h"
-#include "inspect/crew.h"
+#include "inspect/parallel.h"
 
 enum {
     US_PER_MS = 1000,

@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "base/jw.h"
-#include "inspect/crew.h"
+#include "inspect/parallel.h"
 
 enum {
     TOOL_NAME_MAX = 64,

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "base/jw.h"
-#include "call/literal.h"
-#include "call/sip.h"
 #include "core/exec_spec.h"
+#include "function/literal.h"
+#include "function/sip.h"
 #include "lang/lang_job.h"
 #include "lang/lang_wasm.h"
 #include "lang/wrap.h"

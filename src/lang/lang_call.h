@@ -5,11 +5,11 @@
  */
 #pragma once
 
-#include "call/args.h"
-#include "call/langs.h"
-#include "call/request.h"
-#include "call/rights.h"
+#include "core/languages.h"
 #include "core/plan.h"
+#include "function/args.h"
+#include "function/request.h"
+#include "function/rights.h"
 
 struct lang_call {
     const char *id; /* of the call: [A-Za-z0-9._-] */

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "call/langs.h"
+#include "core/languages.h"
 #include "lang/lang_job.h"
 
 enum lang_wasm_kind {

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/sys.h"
-#include "init/tree.h"
+#include "init/process_tree.h"
 #include "walls/keeper.h"
 #include "zygote/prestart.h"
 

@@ -18,11 +18,11 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "init/order.h"
-#include "walls/dirs.h"
 #include "walls/lazy.h"
 #include "walls/overlay.h"
 #include "walls/root.h"
 #include "walls/seccomp.h"
+#include "walls/top_dirs.h"
 
 enum { LAST_CAP_GUESS = 63 };
 

@@ -19,7 +19,7 @@
 #include "base/sys.h"
 #include "core/port_jail.h"
 #include "init/process.h"
-#include "init/tree.h"
+#include "init/process_tree.h"
 #include "walls/apart.h"
 #include "walls/birth.h"
 #include "walls/confine.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "call/langs.h"
+#include "core/languages.h"
 #include "init/runner.h"
 
 enum {

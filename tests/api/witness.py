@@ -39,7 +39,7 @@ def program(row):
 
 
 def probe():
-    return (harness.BUILD / "src" / "selftest" / "sandbox-probe").read_bytes()
+    return (harness.BUILD / "src" / "sandbox-probe").read_bytes()
 
 
 def probe_stub(row, event):

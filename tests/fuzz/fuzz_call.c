@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "call/args.h"
-#include "call/dispatch.h"
-#include "call/mount.h"
-#include "call/request.h"
-#include "call/rights.h"
-#include "call/signature.h"
-#include "call/sip.h"
+#include "function/args.h"
+#include "function/dispatch.h"
+#include "function/mount.h"
+#include "function/request.h"
+#include "function/rights.h"
+#include "function/signature.h"
+#include "function/sip.h"
 #include "lang/lang_call.h"
 
 enum { STEPS = 1000000 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "http/h1.h"
+#include "http/server/h1.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

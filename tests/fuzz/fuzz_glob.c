@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "call/glob.h"
+#include "function/glob.h"
 
 enum { SIMPLE_MAX = 24, STEPS = 1000000 };
 

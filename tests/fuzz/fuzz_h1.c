@@ -10,8 +10,8 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
-#include "http/h1.h"
-#include "http/route.h"
+#include "http/server/h1.h"
+#include "http/server/route.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/sse.h"
+#include "http/server/sse.h"
 #include "proc/logring.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

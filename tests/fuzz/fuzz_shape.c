@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/api.h"
-#include "lang/langs.h"
+#include "http/api/api.h"
+#include "lang/runners.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "call/args.h"
-#include "call/sip.h"
+#include "function/args.h"
+#include "function/sip.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

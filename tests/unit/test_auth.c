@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "http/auth.h"
+#include "http/server/auth.h"
 
 struct place {
     char dir[64], below[80], path[128];

@@ -6,16 +6,16 @@
 
 #include "base/buf.h"
 #include "base/jw.h"
-#include "call/args.h"
-#include "call/changes.h"
-#include "call/dirs.h"
-#include "call/dispatch.h"
-#include "call/literal.h"
-#include "call/mount.h"
-#include "call/outcome.h"
-#include "call/perm.h"
-#include "call/request.h"
-#include "call/sip.h"
+#include "function/args.h"
+#include "function/changes.h"
+#include "function/dirs.h"
+#include "function/dispatch.h"
+#include "function/literal.h"
+#include "function/mount.h"
+#include "function/outcome.h"
+#include "function/perm.h"
+#include "function/request.h"
+#include "function/sip.h"
 
 static struct json_value json(const char *text)
 {

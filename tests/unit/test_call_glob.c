@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "call/glob.h"
+#include "function/glob.h"
 
 enum { REFUSED = 3 };
 

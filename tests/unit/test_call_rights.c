@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "call/rights.h"
+#include "function/rights.h"
 
 enum { NOTHING = 0, DELETE = PLAN_DELETE, ALL = PLAN_EVERYTHING };
 

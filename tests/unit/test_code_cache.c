@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/code_cache.h"
+#include "app/execution/code_cache.h"
 
 #define BYTES(literal) ((struct bytes){.p = (literal), .n = sizeof(literal) - 1})
 

@@ -15,11 +15,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/app.h"
+#include "app/daemon/app.h"
 #include "fake/fake_jail.h"
 #include "fake/fake_lang.h"
 #include "store/store.h"
-#include "store/worker.h"
+#include "store/work_threads.h"
 #include "wire/wire.h"
 
 enum { WAITERS_MAX = 16 };

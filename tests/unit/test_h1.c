@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "http/h1.h"
+#include "http/server/h1.h"
 
 /* Parses a copy of exactly n bytes, so that a sanitizer sees any step beyond. */
 static int parse_n(const char *text, size_t n, struct h1_head *ret, char **ret_memory)

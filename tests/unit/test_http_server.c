@@ -26,12 +26,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/dialect.h"
-#include "http/koyeb.h"
-#include "http/problem.h"
-#include "http/reply.h"
-#include "http/server.h"
-#include "http/sse.h"
+#include "http/api/koyeb.h"
+#include "http/api/problem.h"
+#include "http/server/dialect.h"
+#include "http/server/reply.h"
+#include "http/server/server.h"
+#include "http/server/sse.h"
 
 enum { GUARD_S = 20, CLIENTS_MAX = 8, ROOM = 1 << 20 };
 

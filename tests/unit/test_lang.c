@@ -13,11 +13,11 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "call/langs.h"
 #include "core/frame.h"
+#include "core/languages.h"
 #include "core/templates.h"
 #include "lang/lang_job.h"
-#include "lang/langs.h"
+#include "lang/runners.h"
 #include "lang/wrap.h"
 
 #define BYTES(literal) ((struct bytes){.p = (literal), .n = sizeof(literal) - 1})

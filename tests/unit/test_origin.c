@@ -9,7 +9,7 @@
 /* clang-format on */
 
 #include "base/cleanup.h"
-#include "http/origin.h"
+#include "http/server/origin.h"
 
 static bool host_passes(const char *host, const char *allowed)
 {

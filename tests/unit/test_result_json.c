@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/app.h"
+#include "app/daemon/app.h"
 #include "base/json.h"
 #include "fake/fake_jail.h"
 

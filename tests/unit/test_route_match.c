@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/route.h"
+#include "http/server/route.h"
 
 static void handler(struct http_call *c)
 {

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "app/lifecycle.h"
-#include "app/session.h"
+#include "app/daemon/lifecycle.h"
+#include "app/execution/session.h"
 
 static void readable_ids_give_readable_directories(void **state)
 {

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/api.h"
-#include "lang/langs.h"
+#include "http/api/api.h"
+#include "lang/runners.h"
 
 struct desk {
     struct app *app;

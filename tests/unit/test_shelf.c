@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "store/shelf.h"
 #include "store/tree.h"
-#include "store/worker.h"
+#include "store/work_threads.h"
 
 struct world {
     char root[32];

@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "net/spool.h"
-#include "store/worker.h"
+#include "store/work_threads.h"
 
 enum { PATH_BYTES = 256, BYTES_MAX = 8192 };
 

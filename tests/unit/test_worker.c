@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "store/worker.h"
+#include "store/work_threads.h"
 
 enum { JOBS = 64 };
 

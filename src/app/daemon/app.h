@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The daemon as one object: what main puts together and every use case is handed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/daemon/metrics.h"
+#include "app/daemon/place.h"
+#include "app/execution/execution.h"
+#include "app/execution/registry.h"
+#include "app/execution/session_disk.h"
+#include "app/function/call.h"
+#include "app/function/inspection.h"
+#include "app/packages/dependencies.h"
+#include "app/session/fsession.h"
+#include "base/log.h"
+#include "core/admission.h"
+#include "core/config.h"
+#include "core/port_jail.h"
+#include "core/port_lang.h"
+#include "core/port_report.h"
+#include "core/port_run.h"
+#include "core/port_store.h"
+#include "core/port_work.h"
+
+struct event;
+struct event_base;
+struct expose;
+struct http_server;
+struct sandboxes;
+struct compile_cache;
+struct kept_calls;
+struct shelf;
+struct survey;
+
+enum { APP_VERSION_MAX = 32 }; /* a language's version */
+
+/* Called when the last execution under way has ended. */
+typedef void app_idle_fn(void *user);
+
+struct app {
+    struct config config;
+    struct log log;
+    struct event_base *base;               /* owned */
+    struct jail_option jails[JAILS_MAX];   /* owned: every one there is */
+    struct run_engine *engines[JAILS_MAX]; /* owned: of those that can be used */
+    struct jail *jail;                     /* the default, one of these */
+    struct run_engine *engine;             /* its */
+    struct work_pool *work;                /* owned */
+    struct store *store;                   /* owned */
+    const struct lang_ops *langs;
+    const char *lang_names[METRICS_LANGS_MAX]; /* by row; borrowed from the port */
+    char lang_versions[METRICS_LANGS_MAX][APP_VERSION_MAX];
+    struct survey *survey;    /* owned; NULL: not under way */
+    struct report *report;    /* owned; NULL: nobody listens */
+    struct http_server *http; /* owned by main; for its counters only */
+    struct event *expiry;     /* owned: forgets old executions */
+    struct event *concluding; /* owned: of those that everybody was told of */
+    struct execution_list told;
+    struct admission admission;
+    struct registry registry;
+    struct calls calls;
+    struct fsessions fsessions;
+    struct inspections inspections;
+    struct code_cache *codes;       /* owned: what handlers were compiled to */
+    struct compile_cache *programs; /* owned: what was compiled for calls */
+    struct kept_calls *kept;        /* owned: changes of calls that may still be written back */
+    struct sessions sessions;
+    struct disk_looks looks; /* at workspaces of sessions */
+    struct shelf *shelf; /* owned by main: dependencies of sessions; NULL: the jail mounts none */
+    struct dependencies dependencies;
+    struct sandboxes *sandboxes; /* owned by main: persistent ones */
+    struct expose *expose;       /* owned by main: the proxy into the default one, or NULL */
+    struct metrics metrics;
+    uint64_t started_us;
+    bool stopping; /* no new executions */
+    app_idle_fn *idle;
+    void *idle_user;
+};
+
+/* Needs config, log, base, jail, langs and the ports to be there. */
+must_check int app_init(struct app *a, struct err *e);
+/* Ends whatever still runs and frees everything that app_init() and the executions made. */
+void app_done(struct app *a);
+
+/* ---- use cases ---- */
+
+struct exec_order {
+    const struct exec_spec *spec;    /* execution_id "": made here. Not needed after the call */
+    const char *session_id;          /* "": none */
+    const char *isolation;           /* name of a jail; NULL or "": the default */
+    const char *request_id;          /* for the log; "": none */
+    uint64_t asked_us;               /* when the request was complete */
+    const unsigned char *digest;     /* SHA-256 of what was asked for; NULL: never compared */
+    struct execution_waiter *waiter; /* borrowed until done() or left; NULL: nobody waits */
+};
+
+/* Limits of an execution as configured; wall_ms from the request. */
+struct limits app_limits(const struct app *a, uint64_t wall_ms);
+
+/* An execution of that id, under way or kept; NULL: none. */
+struct execution *app_find(const struct app *a, const char *id);
+/* Was it asked for in exactly these words? */
+bool execution_is_same(const struct execution *x, const unsigned char *digest);
+/* Queues or starts it. *ret lives at least until the waiter is told or has left. */
+must_check int app_execute(struct app *a, const struct exec_order *o, struct execution **ret,
+                           struct err *e);
+/* One more who waits, or (NULL) one who does not; it must not be done. */
+void execution_join(struct execution *x, struct execution_waiter *w);
+/* No longer waits. When nobody is left for whom it runs, it is cancelled. */
+void execution_leave(struct execution *x, struct execution_waiter *w);
+/* Ends it early; done() still comes, later. Nothing happens to a finished one. */
+void execution_stop(struct execution *x, enum end_reason why);
+/* Refuses new ones from now on. */
+void app_refuse_new(struct app *a);
+/* Ends those nobody waits for. */
+void app_stop_unattended(struct app *a, enum end_reason why);
+/* Ends all of them; idle() is called when the last one is gone, at once when there is none. */
+void app_stop_all(struct app *a, enum end_reason why);
+void app_on_idle(struct app *a, app_idle_fn *fn, void *user);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/execution/registry.h"
+
+#include <string.h>
+
+#include "base/random.h"
+
+void registry_init(struct registry *r, registry_free_fn *free_fn)
+{
+    *r = (struct registry){.free_fn = free_fn};
+    random_bytes(&r->seed, sizeof r->seed);
+    TAILQ_INIT(&r->active);
+    TAILQ_INIT(&r->finished);
+}
+
+/* FNV-1a with a secret start: enough against callers who choose ids, given bounded chains. */
+static struct registry_bucket *bucket_of(const struct registry *r, const char *id)
+{
+    uint32_t h = 2166136261u ^ r->seed;
+
+    for (; *id; id++)
+        h = (h ^ (unsigned char)*id) * 16777619u;
+    return (struct registry_bucket *)&r->buckets[(h ^ (h >> 15)) % REGISTRY_BUCKETS];
+}
+
+struct execution *registry_find(const struct registry *r, const char *id)
+{
+    struct execution *x;
+
+    SLIST_FOREACH(x, bucket_of(r, id), chain)
+    {
+        if (strcmp(x->id, id) == 0)
+            return x;
+    }
+    return NULL;
+}
+
+static void unchain(struct registry *r, struct execution *x)
+{
+    SLIST_REMOVE(bucket_of(r, x->id), x, execution, chain);
+    r->bytes -= x->kept_bytes;
+    r->free_fn(x);
+}
+
+void registry_forget(struct registry *r, struct execution *x)
+{
+    TAILQ_REMOVE(&r->finished, x, link);
+    r->finished_n--;
+    unchain(r, x);
+}
+
+void registry_done(struct registry *r)
+{
+    struct execution *x;
+
+    for (x = TAILQ_FIRST(&r->finished); x; x = TAILQ_FIRST(&r->finished))
+        registry_forget(r, x);
+    for (x = TAILQ_FIRST(&r->active); x; x = TAILQ_FIRST(&r->active)) {
+        TAILQ_REMOVE(&r->active, x, link);
+        r->active_n--;
+        unchain(r, x);
+    }
+}
+
+void registry_add(struct registry *r, struct execution *x)
+{
+    struct execution *old = registry_find(r, x->id);
+
+    if (old)
+        registry_forget(r, old);
+    SLIST_INSERT_HEAD(bucket_of(r, x->id), x, chain);
+    TAILQ_INSERT_TAIL(&r->active, x, link);
+    r->active_n++;
+}
+
+bool registry_charge(struct registry *r, struct execution *x, uint64_t bytes)
+{
+    if (r->count_max == 0 || bytes > r->bytes_max)
+        return false;
+    while (r->bytes > r->bytes_max - bytes && !TAILQ_EMPTY(&r->finished))
+        registry_forget(r, TAILQ_FIRST(&r->finished));
+    if (r->bytes > r->bytes_max - bytes)
+        return false;
+    x->kept_bytes += bytes;
+    r->bytes += bytes;
+    return true;
+}
+
+void registry_finish(struct registry *r, struct execution *x, uint64_t now_us)
+{
+    bool kept = registry_charge(r, x, x->json.n + x->result.progress.n);
+
+    TAILQ_REMOVE(&r->active, x, link);
+    r->active_n--;
+    x->finished_us = now_us;
+    if (!kept) {
+        unchain(r, x);
+        return;
+    }
+    TAILQ_INSERT_TAIL(&r->finished, x, link);
+    r->finished_n++;
+    while (r->finished_n > r->count_max)
+        registry_forget(r, TAILQ_FIRST(&r->finished));
+}
+
+uint64_t registry_expire(struct registry *r, uint64_t now_us)
+{
+    struct execution *x;
+
+    for (x = TAILQ_FIRST(&r->finished); x; x = TAILQ_FIRST(&r->finished)) {
+        if (x->finished_us + r->age_max_us > now_us)
+            return x->finished_us + r->age_max_us;
+        registry_forget(r, x);
+    }
+    return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/execution/session.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sha256.h"
+
+enum { READABLE_MAX = 100 };
+
+void session_workspace(const char *id, char out[SESSION_WORKSPACE_MAX])
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    size_t n = strlen(id);
+    char hex[SHA256_HEX];
+
+    if (n >= 1 && n <= READABLE_MAX && strspn(id, allowed) == n) {
+        (void)snprintf(out, SESSION_WORKSPACE_MAX, "s-%s", id);
+        return;
+    }
+    sha256_hex(id, n, hex);
+    (void)snprintf(out, SESSION_WORKSPACE_MAX, "h-%s", hex);
+}
+
+static struct session_bucket *bucket_of(struct sessions *all, const char *id)
+{
+    uint32_t h = 2166136261u;
+
+    for (; *id; id++)
+        h = (h ^ (unsigned char)*id) * 16777619u;
+    return &all->buckets[h % SESSION_BUCKETS];
+}
+
+struct session *session_enter(struct sessions *all, const char *id)
+{
+    struct session_bucket *bucket = bucket_of(all, id);
+    struct session *s;
+
+    SLIST_FOREACH(s, bucket, chain)
+    {
+        if (strcmp(s->id, id) == 0)
+            break;
+    }
+    if (!s) {
+        s = calloc(1, sizeof *s);
+        if (!s)
+            return NULL;
+        (void)snprintf(s->id, sizeof s->id, "%s", id);
+        session_workspace(id, s->workspace);
+        lane_init(&s->lane);
+        lane_init(&s->dependencies);
+        SLIST_INSERT_HEAD(bucket, s, chain);
+    }
+    s->users++;
+    return s;
+}
+
+void session_leave(struct sessions *all, struct session *s)
+{
+    if (!s || --s->users > 0 || s->remembered)
+        return;
+    SLIST_REMOVE(bucket_of(all, s->id), s, session, chain);
+    free(s);
+}
+
+void session_remember(struct sessions *all, struct session *s, bool on)
+{
+    if (s->remembered == on || (on && all->remembered_n >= SESSION_REMEMBERED_MAX))
+        return;
+    s->remembered = on;
+    all->remembered_n += on ? 1 : (size_t)-1;
+}
+
+void sessions_done(struct sessions *all)
+{
+    for (size_t i = 0; i < SESSION_BUCKETS; i++) {
+        struct session *s, *next;
+
+        for (s = SLIST_FIRST(&all->buckets[i]); s; s = next) {
+            next = SLIST_NEXT(s, chain);
+            if (s->users > 0)
+                continue;
+            SLIST_REMOVE(&all->buckets[i], s, session, chain);
+            free(s);
+        }
+    }
+}

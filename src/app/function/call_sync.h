@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes go back to the host, one file after another: created, then modified, then deleted. Only
+ * what stands in the way of something created is deleted before, and is there again if that cannot
+ * be written. When something fails, the request says whether to go on, to stop, or to undo
+ * everything, deletions included.
+ *
+ * The loop decides and tells, a worker writes: so whoever listens hears of a file before it is
+ * written and again when it is there.
+ */
+#pragma once
+
+#include "app/function/call_mount.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "core/port_work.h"
+#include "function/changes.h"
+
+struct sync;
+
+/* beforeSync, afterSync, syncError, skipped, aborted, permissionDenied; json: one object. */
+typedef void sync_event_fn(void *user, const char *event, const char *json, size_t n);
+typedef void sync_done_fn(void *user, struct sync *s);
+
+struct sync_order {
+    const struct call_tree *tree; /* borrowed until it is done, like the changes */
+    const struct changes *changes;
+    const struct mount *rules;   /* whose onError and allowAbort count */
+    const struct mount *answers; /* whose sync.rules count; NULL: those of `rules` */
+    struct work_pool *work;
+    sync_event_fn *event; /* from the loop; NULL: nobody listens */
+    sync_done_fn *done;   /* once, from the loop, never from inside sync_start() */
+    void *user;
+};
+
+must_check int sync_start(const struct sync_order *o, struct sync **ret, struct err *e);
+/* {synced, failed, skipped, rolledBack, events}; when it is done. */
+void sync_report(const struct sync *s, struct buf *out);
+/* Did everything that was to be written get there? */
+bool sync_is_complete(const struct sync *s);
+void sync_free(struct sync *s); /* NULL is fine; done or never to be */

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/packages/dependencies.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "app/packages/dependencies_inner.h"
+#include "base/os.h"
+#include "base/utf8.h"
+
+enum { PORT_HTTPS = 443 };
+
+/* ---- ending ---- */
+
+static void dependency_free(struct dependency_sync *s)
+{
+    struct app *a = s->app;
+
+    TAILQ_REMOVE(&a->dependencies.active, s, link);
+    admission_leave(&a->admission, &s->ticket);
+    session_leave(&a->sessions, s->session);
+    relay_close(s->relay);
+    run_free(s->run);
+    run_result_done(&s->result);
+    shelf_build_drop(s->build);
+    for (size_t i = 0; i < s->specs_n; i++)
+        free(s->specs[i]);
+    free(s->specs);
+    free(s->hosts);
+    free(s->dists);
+    buf_done(&s->error);
+    explicit_bzero(&s->index, sizeof s->index);
+    free(s);
+}
+
+/* "2026-01-02T03:04:05.678901+00:00" */
+static void iso_now(char out[DEPENDENCY_ISO_MAX])
+{
+    char z[CLOCK_ISO_MAX];
+
+    (void)clock_iso(z);
+    (void)snprintf(out, DEPENDENCY_ISO_MAX, "%.*s+00:00", (int)strcspn(z, "Z"), z);
+}
+
+static void log_end(const struct dependency_sync *s)
+{
+    const struct app *a = s->app;
+    bool ok = s->answer.status == DEPENDENCY_OK;
+
+    log_event(&a->log, ok ? LOG_INFO : LOG_WARN, ok ? "dependencies_synced" : "dependencies_failed",
+              LOG_STR("session_id", s->session->id), LOG_STR("request_id", s->request_id),
+              LOG_STR("index_host", s->index.host.name),
+              LOG_INT("requirements", (int64_t)s->specs_n),
+              LOG_INT("installed", (int64_t)s->dists_n), LOG_INT("files", (int64_t)s->files),
+              LOG_INT("bytes", (int64_t)s->bytes), LOG_INT("transferred", (int64_t)s->transferred),
+              LOG_INT("hosts_refused", (int64_t)s->refused),
+              LOG_STR("reason", s->specs_n ? end_reason_name(s->result.reason) : "exit"),
+              LOG_INT("duration_us", (int64_t)(clock_us() - s->started_us)));
+}
+
+static int by_name(const void *x, const void *y)
+{
+    const struct package_dist *a = x, *b = y;
+    int r = strcasecmp(a->name, b->name);
+
+    return r ? r : strcmp(a->version, b->version);
+}
+
+/* The installer's own words follow ours; the end of them says most. */
+static void put_error(struct dependency_sync *s, const char *words)
+{
+    const struct buf *said = s->result.err.n > 0 ? &s->result.err : &s->result.out;
+    struct buf clean = BUF_INIT(8 * s->result.err.max + 8);
+    size_t room;
+
+    s->error = BUF_INIT(DEPENDENCY_ERROR_MAX);
+    (void)buf_puts(&s->error, words);
+    if (said->n > 0)
+        package_scrub(&s->index, said->p, said->n, &clean);
+    room = DEPENDENCY_ERROR_MAX - s->error.n - 2;
+    if (clean.n > 0 && !clean.failed) {
+        size_t skip = clean.n > room ? clean.n - room : 0;
+
+        (void)buf_puts(&s->error, words[0] ? "\n" : "");
+        (void)buf_put(&s->error, clean.p + skip, clean.n - skip);
+    }
+    buf_done(&clean);
+    s->answer.error = (struct bytes){s->error.p, s->error.n};
+}
+
+void dependency_end(struct dependency_sync *s, enum dependency_status status, const char *words)
+{
+    struct app *a = s->app;
+
+    s->answer.status = status;
+    iso_now(s->answer.completed_at);
+    if (status == DEPENDENCY_OK) {
+        a->metrics.dependency_syncs++;
+        if (s->dists_n > 0)
+            qsort(s->dists, s->dists_n, sizeof *s->dists, by_name);
+        s->answer.dists = s->dists;
+        s->answer.dists_n = s->dists_n;
+    } else {
+        a->metrics.dependency_syncs_failed++;
+        put_error(s, words);
+    }
+    log_end(s);
+    if (s->done)
+        s->done(s->user, &s->answer);
+    dependency_free(s);
+}
+
+/* ---- asking ---- */
+
+static bool host_matches(const struct package_host *rule, const struct package_host *h)
+{
+    return strcmp(rule->name, h->name) == 0 && (rule->port == 0 || rule->port == h->port);
+}
+
+static int check_index(const struct app *a, const struct package_index *index, struct err *e)
+{
+    const struct dependencies *d = &a->dependencies;
+
+    for (size_t i = 0; i < d->indexes_n; i++)
+        if (host_matches(&d->indexes[i], &index->host))
+            return 0;
+    return d->indexes_n == 0
+               ? 0
+               : err_set(e, ERR_DENIED, "'%s:%u' is not a host that an index may be on",
+                         index->host.name, index->host.port);
+}
+
+static int copy_specs(struct dependency_sync *s, const struct dependency_order *o, struct err *e)
+{
+    if (o->specs_n > DEPENDENCIES_MAX)
+        return err_set(e, ERR_CALLER, "more than %d dependencies", DEPENDENCIES_MAX);
+    for (size_t i = 0; i < o->specs_n; i++)
+        if (package_spec_check(o->specs[i].p, o->specs[i].n, e) < 0)
+            return -1;
+    s->specs = calloc(o->specs_n + 1, sizeof *s->specs);
+    for (size_t i = 0; s->specs && i < o->specs_n; i++) {
+        s->specs[i] = strndup(o->specs[i].p, o->specs[i].n);
+        if (!s->specs[i])
+            return err_set(e, ERR_HOST, "no memory for dependencies");
+        s->specs_n++;
+    }
+    return s->specs ? 0 : err_set(e, ERR_HOST, "no memory for dependencies");
+}
+
+/* The index, where it keeps its files, and whatever the operator lets packages come from. */
+static int copy_hosts(struct dependency_sync *s, struct err *e)
+{
+    static const struct package_host files = {.name = "files.pythonhosted.org", .port = PORT_HTTPS};
+    const struct dependencies *d = &s->app->dependencies;
+
+    s->hosts = calloc(2 + d->hosts_n, sizeof *s->hosts);
+    if (!s->hosts)
+        return err_set(e, ERR_HOST, "no memory for dependencies");
+    s->hosts[s->hosts_n++].host = s->index.host;
+    if (strcmp(s->index.host.name, "pypi.org") == 0)
+        s->hosts[s->hosts_n++].host = files;
+    for (size_t i = 0; i < d->hosts_n; i++)
+        s->hosts[s->hosts_n++].host = d->hosts[i];
+    return 0;
+}
+
+static void on_grant(void *user)
+{
+    dependency_install(user);
+}
+
+static int prepare(struct dependency_sync *s, const struct dependency_order *o, struct err *e)
+{
+    struct app *a = s->app;
+
+    if (package_index_parse(o->index.p, o->index.n, &s->index, e) < 0 ||
+        check_index(a, &s->index, e) < 0 || copy_specs(s, o, e) < 0 || copy_hosts(s, e) < 0)
+        return -1;
+    s->session = session_enter(&a->sessions, o->session_id);
+    if (!s->session)
+        return err_set(e, ERR_HOST, "no memory for a session");
+    s->ticket.lane = &s->session->dependencies;
+    s->ticket.grant = on_grant;
+    s->ticket.user = s;
+    (void)snprintf(s->request_id, sizeof s->request_id, "%s", o->request_id);
+    iso_now(s->answer.started_at);
+    s->started_us = clock_us();
+    s->done = o->done;
+    s->user = o->user;
+    if (admission_ask(&a->admission, &s->ticket, e) < 0) {
+        a->metrics.refused++;
+        return -1;
+    }
+    return 0;
+}
+
+int dependencies_sync(struct app *a, const struct dependency_order *o, struct dependency_sync **ret,
+                      struct err *e)
+{
+    struct dependency_sync *s;
+
+    if (a->stopping)
+        return err_set(e, ERR_BUSY, "the service is shutting down");
+    if (!a->shelf)
+        return err_set(e, ERR_HOST, "jail '%s' cannot install dependencies; 'native' can",
+                       a->jail->ops->name);
+    s = calloc(1, sizeof *s);
+    if (!s)
+        return err_set(e, ERR_HOST, "no memory for dependencies");
+    s->app = a;
+    TAILQ_INSERT_TAIL(&a->dependencies.active, s, link);
+    if (prepare(s, o, e) < 0) {
+        log_event(&a->log, LOG_WARN, "dependencies_refused", LOG_STR("session_id", o->session_id),
+                  LOG_STR("request_id", o->request_id), LOG_STR("error", e->text));
+        dependency_free(s);
+        return -1;
+    }
+    log_event(&a->log, LOG_INFO, "dependencies_asked", LOG_STR("session_id", s->session->id),
+              LOG_STR("request_id", s->request_id), LOG_STR("index_host", s->index.host.name),
+              LOG_INT("requirements", (int64_t)s->specs_n));
+    if (s->ticket.state == TICKET_GRANTED)
+        dependency_install(s);
+    *ret = s;
+    return 0;
+}
+
+void dependencies_leave(struct dependency_sync *s)
+{
+    s->done = NULL;
+}
+
+/* ---- life ---- */
+
+void dependencies_init(struct dependencies *d)
+{
+    TAILQ_INIT(&d->active);
+    TAILQ_INIT(&d->names);
+}
+
+static int read_hosts(const char *name, const char *text, struct package_host *ret, size_t *ret_n,
+                      struct err *e)
+{
+    int n = package_hosts_parse(text, ret, DEPENDENCY_HOSTS_MAX, e);
+
+    if (n < 0)
+        return err_wrap(e, "%s", name);
+    *ret_n = (size_t)n;
+    return 0;
+}
+
+int dependencies_open(struct app *a, struct err *e)
+{
+    struct dependencies *d = &a->dependencies;
+    const struct config *c = &a->config;
+
+    if (read_hosts("DEPENDENCY_INDEXES", c->dependency_indexes, d->indexes, &d->indexes_n, e) < 0 ||
+        read_hosts("DEPENDENCY_HOSTS", c->dependency_hosts, d->hosts, &d->hosts_n, e) < 0)
+        return -1;
+    for (size_t i = 0; i < d->hosts_n; i++)
+        if (d->hosts[i].port == 0)
+            d->hosts[i].port = PORT_HTTPS;
+    return a->jail->can_relay ? shelf_open(c->dependencies_path, a->work, &a->shelf, e) : 0;
+}
+
+void dependencies_stop_all(struct dependencies *d, enum end_reason why)
+{
+    d->stopped = true;
+    for (struct dependency_sync *s = TAILQ_FIRST(&d->active), *next; s; s = next) {
+        next = TAILQ_NEXT(s, link);
+        if (s->run)
+            run_stop(s->run, why);
+        else if (!dependency_is_busy(s))
+            dependency_end(s, DEPENDENCY_FAILED, "the service is shutting down");
+    }
+}
+
+void dependencies_done(struct dependencies *d)
+{
+    for (struct dependency_sync *s; (s = TAILQ_FIRST(&d->active));)
+        dependency_free(s);
+}

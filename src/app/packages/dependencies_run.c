@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/* The installation itself: a plan, a relay, and the way of the files to the shelf. */
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "app/packages/dependencies_inner.h"
+
+enum {
+    OUTPUT_MAX = 256 * 1024, /* kept of what the installer says */
+    FILES_AHEAD = 32,        /* copies under way before the scan has to wait */
+    REFUSED_LOGGED = 16,     /* hosts of one installation that a log names */
+    INSTALL_TMP = 16 << 20,  /* of /tmp: the installer works in the workspace */
+    WORDS_MAX = 512,
+    TRUSTED_MAX = PACKAGE_HOST_MAX + 16,
+    MS_PER_S = 1000,
+    FIXED_ARGS = 24,
+};
+
+/* Where the installer puts packages; the rest of the workspace is its own. */
+#define SITE "site/"
+
+static const char proxy_url[] = "http://127.0.0.1:3128";
+_Static_assert(PLAN_RELAY_PORT == 3128, "the address of the relay, as text");
+
+/* Of the settings only ours count: an installer that builds a package starts another one. */
+static const char *const environment[] = {
+    "PATH=/usr/local/bin:/usr/bin:/bin",
+    "HOME=/workspace",
+    "TMPDIR=/workspace/.tmp",
+    "LANG=C.UTF-8",
+    "PYTHONUNBUFFERED=1",
+    "PIP_NO_CACHE_DIR=1",
+    "PIP_NO_INPUT=1",
+    "PIP_DISABLE_PIP_VERSION_CHECK=1",
+    "http_proxy=http://127.0.0.1:3128",
+    "https_proxy=http://127.0.0.1:3128",
+    NULL,
+};
+
+/* ---- the end ---- */
+
+static void on_published(void *user, const struct err *e)
+{
+    struct dependency_sync *s = user;
+
+    if (e->kind == ERR_NONE)
+        dependency_end(s, DEPENDENCY_OK, "");
+    else
+        dependency_end(s, DEPENDENCY_FAILED, e->text);
+}
+
+static void publish(struct dependency_sync *s)
+{
+    s->publishing = true;
+    shelf_build_publish(take_ptr(&s->build), s->session->workspace, on_published, s);
+}
+
+/* Whose fault is it? A limit and the installer's own failure are the caller's to mend. */
+static enum dependency_status judge(const struct dependency_sync *s, char words[WORDS_MAX])
+{
+    const struct config *c = &s->app->config;
+    const struct run_result *r = &s->result;
+    enum dependency_status status = DEPENDENCY_NOT_INSTALLED;
+
+    words[0] = '\0';
+    if (s->full)
+        (void)snprintf(words, WORDS_MAX, "more than %zu MiB were loaded (DEPENDENCY_DOWNLOAD_MB)",
+                       (size_t)c->dependency_download_mb);
+    else if (r->reason == END_TIMEOUT)
+        (void)snprintf(words, WORDS_MAX, "not installed within %zu s (DEPENDENCY_TIMEOUT)",
+                       (size_t)c->dependency_s);
+    else if (r->reason == END_OOM)
+        (void)snprintf(words, WORDS_MAX, "the installation needs too much memory (DEPENDENCY_MB)");
+    else if (s->too_large)
+        (void)snprintf(words, WORDS_MAX, "the packages are too large (DEPENDENCY_MB)");
+    else if (r->files_left_out > 0 || s->bad_file)
+        (void)snprintf(words, WORDS_MAX, "some files of the packages cannot be kept");
+    else if (r->reason == END_EXIT && r->exit_code == 0 && !r->scanned)
+        (void)snprintf(words, WORDS_MAX, "the installed files could not be looked at");
+    else if (r->reason == END_EXIT && r->exit_code == 0)
+        status = DEPENDENCY_OK;
+    else if (r->reason == END_FAILED || r->reason == END_SHUTDOWN || r->reason == END_CANCELLED) {
+        (void)snprintf(words, WORDS_MAX, "%s",
+                       r->reason == END_FAILED ? r->fault : "the service is shutting down");
+        status = DEPENDENCY_FAILED;
+    } else if (r->reason != END_EXIT) {
+        (void)snprintf(words, WORDS_MAX, "the installer was ended: %s", end_reason_name(r->reason));
+    }
+    return status;
+}
+
+static void settle(struct dependency_sync *s)
+{
+    char words[WORDS_MAX];
+    enum dependency_status status;
+
+    if (!s->run_ended || s->adding > 0)
+        return;
+    run_free(take_ptr(&s->run));
+    status = judge(s, words);
+    if (status == DEPENDENCY_OK)
+        publish(s);
+    else
+        dependency_end(s, status, words);
+}
+
+static void on_run_done(void *user)
+{
+    struct dependency_sync *s = user;
+
+    if (s->relay)
+        s->transferred = relay_bytes(s->relay);
+    relay_close(take_ptr(&s->relay));
+    s->run_ended = true;
+    settle(s);
+}
+
+/* ---- files ---- */
+
+static bool ends_with(const char *path, const char *tail)
+{
+    size_t n = strlen(path), k = strlen(tail);
+
+    return n > k && strcmp(path + n - k, tail) == 0;
+}
+
+/* "name-1.0.dist-info/METADATA", at the top. */
+static bool is_metadata(const char *path)
+{
+    const char *slash = strchr(path, '/');
+
+    return slash && !strchr(slash + 1, '/') &&
+           (ends_with(path, ".dist-info/METADATA") || ends_with(path, ".egg-info/PKG-INFO"));
+}
+
+static void dist_add(struct dependency_sync *s, const char *head, size_t n)
+{
+    struct package_dist d, *grown;
+    size_t max = s->dists_max ? 2 * s->dists_max : 32;
+
+    if (s->dists_n == DEPENDENCY_DISTS_MAX || !package_metadata_parse(head, n, &d))
+        return;
+    if (s->dists_n == s->dists_max) {
+        grown = realloc(s->dists, max * sizeof *grown);
+        if (!grown)
+            return;
+        s->dists = grown;
+        s->dists_max = max;
+    }
+    s->dists[s->dists_n++] = d;
+}
+
+static void on_added(void *user, bool ok, const char *path, const char *head, size_t head_n)
+{
+    struct dependency_sync *s = user;
+
+    s->adding--;
+    if (!ok)
+        s->bad_file = true;
+    else if (is_metadata(path))
+        dist_add(s, head, head_n);
+    if (s->run && s->adding < FILES_AHEAD)
+        run_files_resume(s->run);
+    settle(s);
+}
+
+/* A sparse file can claim any size, so what is copied is counted, not what memory it took. */
+static void on_file(void *user, struct run_file *f)
+{
+    struct dependency_sync *s = user;
+    struct stat st;
+    struct shelf_file file = {
+        .mode = f->mode, .mtime_s = f->mtime_s, .mtime_ns = f->mtime_ns, .fd = -1};
+
+    if (s->result.reason != END_EXIT || s->result.exit_code != 0 || s->too_large || s->bad_file ||
+        strncmp(f->name, SITE, sizeof SITE - 1) != 0 || fstat(f->fd, &st) < 0)
+        return;
+    s->bytes += (uint64_t)st.st_size;
+    s->files++;
+    if (s->bytes > s->app->config.dependency_mb << 20) {
+        s->too_large = true;
+        return;
+    }
+    file.path = f->name + sizeof SITE - 1;
+    file.size = (uint64_t)st.st_size;
+    file.head = is_metadata(file.path);
+    file.fd = take_fd(&f->fd);
+    if (shelf_build_add(s->build, &file, on_added, s) < 0) {
+        s->bad_file = true;
+        return;
+    }
+    if (++s->adding >= FILES_AHEAD)
+        run_files_pause(s->run);
+}
+
+/* ---- the relay ---- */
+
+static void on_refused(void *user, const char *target)
+{
+    struct dependency_sync *s = user;
+    struct app *a = s->app;
+
+    a->metrics.dependency_refused++;
+    if (s->refused++ < REFUSED_LOGGED)
+        log_event(&a->log, LOG_WARN, "dependency_host_refused",
+                  LOG_STR("session_id", s->session->id), LOG_STR("request_id", s->request_id),
+                  LOG_STR("target", target));
+}
+
+static void on_full(void *user)
+{
+    struct dependency_sync *s = user;
+
+    s->full = true;
+    run_stop(s->run, END_DISK);
+}
+
+static void on_relay(void *user, int fd)
+{
+    struct dependency_sync *s = user;
+    struct relay_conf conf = {
+        .base = s->app->base,
+        .hosts = s->hosts,
+        .hosts_n = s->hosts_n,
+        .bytes_max = s->app->config.dependency_download_mb << 20,
+        .refused = on_refused,
+        .full = on_full,
+        .user = s,
+    };
+    struct err e;
+
+    if (s->relay) {
+        closep(&fd);
+        return;
+    }
+    if (relay_open(&conf, fd, &s->relay, &e) == 0)
+        return;
+    log_event(&s->app->log, LOG_ERROR, "relay_failed", LOG_STR("error", e.text));
+    run_stop(s->run, END_FAILED);
+}
+
+/* ---- the plan ---- */
+
+static struct limits limits_of(const struct app *a)
+{
+    const struct config *c = &a->config;
+    struct limits l = app_limits(a, c->dependency_s * MS_PER_S);
+
+    l.cpu_ms = 0;
+    l.workspace_max = c->dependency_mb << 20;
+    l.workspace_files = c->dependency_files;
+    l.memory_max += l.workspace_max; /* its files are in memory, too */
+    l.tmp_max = INSTALL_TMP;
+    l.output_max = OUTPUT_MAX;
+    return l;
+}
+
+/* An index without TLS is the caller's choice; nothing else becomes less strict by it. */
+static size_t put_args(const struct dependency_sync *s, const char **argv,
+                       char trusted[TRUSTED_MAX])
+{
+    static const char *const fixed[] = {
+        "/usr/bin/python3",
+        "-m",
+        "pip",
+        "install",
+        "--target",
+        "/workspace/site",
+        "--no-cache-dir",
+        "--disable-pip-version-check",
+        "--no-warn-script-location",
+        "--no-input",
+        "--progress-bar",
+        "off",
+        "--retries",
+        "2",
+        "--proxy",
+        proxy_url,
+        "--index-url",
+    };
+    size_t n = 0;
+
+    _Static_assert(ARRAY_LEN(fixed) + 4 <= FIXED_ARGS, "room for all arguments of ours");
+    for (; n < ARRAY_LEN(fixed); n++)
+        argv[n] = fixed[n];
+    argv[n++] = s->index.url;
+    if (!s->index.tls) {
+        (void)snprintf(trusted, TRUSTED_MAX, "%s:%u", s->index.host.name, s->index.host.port);
+        argv[n++] = "--trusted-host";
+        argv[n++] = trusted;
+    }
+    argv[n++] = "--"; /* whatever follows is a requirement */
+    for (size_t i = 0; i < s->specs_n; i++)
+        argv[n++] = s->specs[i];
+    argv[n] = NULL;
+    return n;
+}
+
+static void run(struct dependency_sync *s)
+{
+    static const struct plan_file files[] = {
+        {.path = "/workspace/.tmp/", .mode = 0700}
+    };
+    const char *argv[FIXED_ARGS + DEPENDENCIES_MAX + 1];
+    char trusted[TRUSTED_MAX];
+    struct plan plan = {
+        .template = TEMPLATE_EXEC,
+        .argv = argv,
+        .envp = environment,
+        .cwd = "/workspace",
+        .files = files,
+        .files_n = ARRAY_LEN(files),
+        .limits = limits_of(s->app),
+        .relay = true,
+        .scan_all = true,
+    };
+    struct run_events events = {.file = on_file, .done = on_run_done, .relay = on_relay, .user = s};
+    struct err e;
+
+    (void)put_args(s, argv, trusted);
+    run_result_init(&s->result, &plan.limits);
+    if (run_start(s->app->engine, &plan, &s->result, &events, &s->run, &e) < 0)
+        dependency_end(s, DEPENDENCY_FAILED, e.text);
+}
+
+/* ---- names ---- */
+
+static struct dependency_sync *of_work(struct work *w)
+{
+    return (struct dependency_sync *)((char *)w - offsetof(struct dependency_sync, resolving));
+}
+
+/* Without requirements there is nobody to reach. */
+static void resolve_run(struct work *w)
+{
+    struct dependency_sync *s = of_work(w);
+
+    for (size_t i = 0; s->specs_n > 0 && i < s->hosts_n; i++)
+        relay_host_resolve(&s->hosts[i]);
+}
+
+/* One at a time, on the thread that resolves names: hosts that nobody answers for delay only other
+ * installations. */
+static void resolve_next(struct dependencies *d)
+{
+    struct dependency_sync *s = TAILQ_FIRST(&d->names);
+
+    if (s)
+        work_submit(s->app->work, &s->resolving);
+}
+
+static void resolve_done(struct work *w)
+{
+    struct dependency_sync *s = of_work(w);
+    char words[WORDS_MAX];
+    struct err e;
+
+    s->is_resolving = false;
+    TAILQ_REMOVE(&s->app->dependencies.names, s, name_link);
+    resolve_next(&s->app->dependencies);
+    if (s->app->dependencies.stopped) {
+        dependency_end(s, DEPENDENCY_FAILED, "the service is shutting down");
+    } else if (shelf_build_new(s->app->shelf, &s->build, &e) < 0) {
+        dependency_end(s, DEPENDENCY_FAILED, e.text);
+    } else if (s->specs_n == 0) {
+        publish(s);
+    } else if (s->hosts[0].n == 0) {
+        (void)snprintf(words, sizeof words, "host of the index '%.100s': %s", s->index.host.name,
+                       s->hosts[0].error);
+        dependency_end(s, DEPENDENCY_NOT_INSTALLED, words);
+    } else {
+        run(s);
+    }
+}
+
+void dependency_install(struct dependency_sync *s)
+{
+    struct dependencies *d = &s->app->dependencies;
+    bool first = TAILQ_EMPTY(&d->names);
+
+    s->resolving = (struct work){.run = resolve_run, .done = resolve_done, .lane = WORK_NAMES};
+    s->is_resolving = true;
+    TAILQ_INSERT_TAIL(&d->names, s, name_link);
+    if (first)
+        resolve_next(d);
+}
+
+bool dependency_is_busy(const struct dependency_sync *s)
+{
+    return s->is_resolving || s->adding > 0 || s->publishing;
+}

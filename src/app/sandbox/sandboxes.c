@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+#include "app/sandbox/sandboxes.h"
+
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/daemon/app.h"
+#include "app/sandbox/background.h"
+#include "app/sandbox/expose.h"
+#include "base/random.h"
+#include "proc/crew.h"
+#include "proc/filework.h"
+
+enum { RESOLVER_MAX = 16 * 1024, ID_RANDOM = 16, MS_PER_S = 1000, US_PER_MS = 1000 };
+
+static const char default_name[] = "default";
+enum { DEFAULT_ENV_MAX = 256 };
+
+struct limits sandboxes_limits(const struct app *a)
+{
+    const struct config *c = &a->config;
+
+    return (struct limits){
+        .memory_max = c->sandbox_memory_mb << 20,
+        .workspace_max = c->sandbox_disk_mb << 20,
+        .workspace_files = c->sandbox_files,
+        .tmp_max = c->tmp_mb << 20,
+        .pids_max = (uint32_t)c->sandbox_pids,
+        .files_max = (uint32_t)c->files_max,
+    };
+}
+
+/* ---- ending ---- */
+
+static void persistent_free(struct persistent *p)
+{
+    TAILQ_REMOVE(&p->all->ending, p, link);
+    expose_done(p);
+    processes_done(p);
+    crew_close(p->crew);
+    if (p->timer)
+        event_free(p->timer);
+    for (size_t i = 0; i < p->env_n; i++)
+        free(p->env[i]);
+    free(p->env);
+    free(p);
+}
+
+static void arm(struct persistent *p, uint64_t ms)
+{
+    struct timeval tv = {.tv_sec = (time_t)(ms / MS_PER_S),
+                         .tv_usec = (suseconds_t)(ms % MS_PER_S * US_PER_MS)};
+
+    (void)event_add(p->timer, &tv);
+}
+
+/* Nobody can find it from now on; its memory goes when the last activity has. */
+static void end(struct persistent *p, const char *why)
+{
+    struct sandboxes *s = p->all;
+
+    if (p->ending)
+        return;
+    p->ending = true;
+    TAILQ_REMOVE(&s->list, p, link);
+    TAILQ_INSERT_TAIL(&s->ending, p, link);
+    s->n--;
+    if (s->standard == p)
+        s->standard = NULL;
+    log_event(&s->app->log, LOG_INFO, "sandbox_ended", LOG_STR("sandbox_id", p->id),
+              LOG_STR("reason", why), LOG_STR("error", p->crew ? crew_failure(p->crew) : ""));
+    expose_unbind(p);
+    processes_end(p);
+    if (p->crew)
+        crew_kill(p->crew);
+    arm(p, 0);
+}
+
+void sandboxes_delete(struct persistent *p, persistent_freed_fn *freed, void *user)
+{
+    p->freed = freed;
+    p->freed_user = user;
+    end(p, "deleted");
+}
+
+void persistent_usage(const struct persistent *p, struct usage *ret)
+{
+    crew_usage(p->crew, ret);
+}
+
+unsigned persistent_writable(const struct persistent *p)
+{
+    return crew_writable(p->crew);
+}
+
+const char *persistent_cwd(const struct persistent *p)
+{
+    return p->jail->traits & JAIL_FS ? "/workspace" : p->all->cwd;
+}
+
+const char *persistent_home(const struct persistent *p)
+{
+    return p->jail->traits & JAIL_FS ? "/workspace" : p->all->home;
+}
+
+/* First everything inside must be dead and everybody outside have noticed. */
+static void try_free(struct persistent *p)
+{
+    persistent_freed_fn *freed = p->freed;
+    void *user = p->freed_user;
+
+    if (p->activities_n > 0 || !crew_is_dead(p->crew))
+        return;
+    persistent_free(p);
+    if (freed)
+        freed(user);
+}
+
+static bool is_idle(const struct persistent *p, uint64_t *ret_left_ms)
+{
+    uint64_t idle_ms = (clock_us() - p->used_us) / US_PER_MS;
+
+    bool busy = p->activities_n > 0 || crew_busy(p->crew);
+
+    *ret_left_ms = busy || idle_ms >= p->idle_ms ? p->idle_ms : p->idle_ms - idle_ms;
+    return !busy && idle_ms >= p->idle_ms;
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *user)
+{
+    struct persistent *p = user;
+    uint64_t left;
+
+    (void)fd, (void)what;
+    if (p->ending) {
+        try_free(p);
+        return;
+    }
+    if (is_idle(p, &left))
+        end(p, "idle");
+    else
+        arm(p, left);
+}
+
+static void on_dead(void *user)
+{
+    struct persistent *p = user;
+
+    end(p, "died");
+    arm(p, 0);
+}
+
+/* ---- activities ---- */
+
+void activity_begin(struct persistent *p, struct activity *a, void (*drop)(struct activity *a))
+{
+    a->home = p;
+    a->drop = drop;
+    TAILQ_INSERT_TAIL(&p->activities, a, link);
+    p->activities_n++;
+    p->used_us = clock_us();
+}
+
+void activity_end(struct activity *a)
+{
+    struct persistent *p = a->home;
+
+    if (!p)
+        return;
+    a->home = NULL;
+    TAILQ_REMOVE(&p->activities, a, link);
+    p->activities_n--;
+    p->used_us = clock_us();
+    if (p->ending && p->activities_n == 0)
+        arm(p, 0); /* not from here: the caller may still look at it */
+}
+
+/* ---- names of the host's network ---- */
+
+struct seeding {
+    struct activity activity;
+    struct filework *filework;
+};
+
+static void seeding_free(struct seeding *s)
+{
+    activity_end(&s->activity);
+    filework_free(s->filework);
+    free(s);
+}
+
+static void seeding_drop(struct activity *a)
+{
+    seeding_free((struct seeding *)((char *)a - offsetof(struct seeding, activity)));
+}
+
+static void on_seeded(void *user, struct file_result *r)
+{
+    struct seeding *s = user;
+
+    (void)r; /* without it names are not resolved: the sandbox's own business */
+    s->filework = NULL;
+    seeding_free(s);
+}
+
+/* Whoever uses the host's network asks the host's name servers. */
+static void seed_resolver(struct persistent *p)
+{
+    static const char path[] = "/etc/resolv.conf";
+    const struct file_order o = {
+        .verb = FILE_WRITE, .path = {path, sizeof path - 1}
+    };
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct seeding *s = calloc(1, sizeof *s);
+    char text[RESOLVER_MAX];
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : -1;
+    struct err ignored;
+
+    if (!s || n <= 0 || filework_start(p->crew, &o, on_seeded, s, &s->filework, &ignored) < 0) {
+        free(s);
+        return;
+    }
+    activity_begin(p, &s->activity, seeding_drop);
+    (void)filework_feed(s->filework, text, (size_t)n);
+    filework_feed_end(s->filework);
+}
+
+/* ---- making ---- */
+
+static int put_env(struct persistent *p, const struct persistent_spec *spec, struct err *e)
+{
+    p->env = calloc(spec->env_n + 1, sizeof *p->env);
+    if (!p->env)
+        return err_set(e, ERR_HOST, "no memory");
+    for (size_t i = 0; i < spec->env_n; i++) {
+        const struct exec_var *v = &spec->env[i];
+
+        if (memchr(v->name.p, '\0', v->name.n) || memchr(v->value.p, '\0', v->value.n))
+            return err_set(e, ERR_CALLER, "an environment variable contains a NUL byte");
+        if (asprintf(&p->env[i], "%s=%s", v->name.p, v->value.p) < 0)
+            return err_set(e, ERR_HOST, "no memory");
+        p->env_n++;
+    }
+    return 0;
+}
+
+static int check_name(struct sandboxes *s, const char *name, struct err *e)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    struct persistent *p;
+
+    if (strlen(name) > PERSISTENT_NAME_MAX || name[0] == '.' || name[strspn(name, allowed)])
+        return err_set(e, ERR_CALLER,
+                       "name: letters, digits and ._- only, at most %d, not starting with a dot",
+                       PERSISTENT_NAME_MAX);
+    TAILQ_FOREACH(p, &s->list, link)
+    if (strcmp(p->name, name) == 0 || strcmp(p->id, name) == 0)
+        return err_set(e, ERR_CALLER, "there is a sandbox '%s' already", name);
+    return 0;
+}
+
+static int start(struct persistent *p, struct err *e)
+{
+    struct app *a = p->all->app;
+    const struct crew_conf conf = {
+        .base = a->base,
+        .jail = p->jail,
+        .limits = p->limits,
+        .host_network = p->host_network,
+        .queue_max = (unsigned)a->config.sandbox_queue_max,
+        .wait_ms = (unsigned)a->config.sandbox_wait_ms,
+        .answer_ms = (unsigned)a->config.worker_answer_ms,
+        .dead = on_dead,
+        .user = p,
+    };
+
+    p->timer = event_new(a->base, -1, 0, on_timer, p);
+    if (!p->timer)
+        return err_set(e, ERR_HOST, "no memory");
+    return crew_open(&conf, &p->crew, e);
+}
+
+static struct persistent *persistent_new(struct sandboxes *s, const struct persistent_spec *spec,
+                                         const struct place *where)
+{
+    struct persistent *p = calloc(1, sizeof *p);
+    char tail[ID_RANDOM + 1];
+
+    if (!p)
+        return NULL;
+    p->all = s;
+    p->jail = where->jail;
+    random_base36(tail, ID_RANDOM);
+    (void)snprintf(p->id, sizeof p->id, "sb_%s", tail);
+    (void)snprintf(p->name, sizeof p->name, "%s", spec->name[0] ? spec->name : p->id);
+    (void)clock_iso(p->created_at);
+    p->created_us = p->used_us = clock_us();
+    p->idle_ms = spec->idle_ms;
+    p->limits = spec->limits;
+    p->host_network = spec->host_network;
+    TAILQ_INIT(&p->activities);
+    TAILQ_INIT(&p->processes);
+    return p;
+}
+
+int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
+                     struct persistent **ret, struct err *e)
+{
+    struct persistent *p;
+    struct place where;
+
+    if (s->n >= s->app->config.sandboxes_max)
+        return err_set(e, ERR_BUSY, "there are %zu sandboxes already", s->n);
+    if (check_name(s, spec->name, e) < 0)
+        return -1;
+    if (place_find(s->app, spec->isolation ? spec->isolation : "", &where, e) < 0)
+        return err_wrap(e, "isolation");
+    p = persistent_new(s, spec, &where);
+    if (!p)
+        return err_set(e, ERR_HOST, "no memory for a sandbox");
+    TAILQ_INSERT_TAIL(&s->ending, p, link); /* until it is complete */
+    if (put_env(p, spec, e) < 0 || start(p, e) < 0) {
+        persistent_free(p);
+        return -1;
+    }
+    TAILQ_REMOVE(&s->ending, p, link);
+    TAILQ_INSERT_TAIL(&s->list, p, link);
+    s->n++;
+    if (strcmp(p->name, default_name) == 0)
+        s->standard = p; /* whoever made it: the verbs without a name mean it */
+    if (p->idle_ms > 0)
+        arm(p, p->idle_ms);
+    if (p->host_network)
+        seed_resolver(p);
+    log_event(&s->app->log, LOG_INFO, "sandbox_created", LOG_STR("sandbox_id", p->id),
+              LOG_STR("name", p->name));
+    *ret = p;
+    return 0;
+}
+
+/* SANDBOX_ENV: NAME for a variable of our own environment, or NAME=VALUE, between commas. What has
+ * no value here is left out. `text` is a copy that is cut to pieces, which the list points to. */
+static int default_env(char *text, struct exec_var *out, size_t *ret_n, struct err *e)
+{
+    char *rest = text, *pair;
+
+    *ret_n = 0;
+    while ((pair = strsep(&rest, ","))) {
+        char *equals = strchr(pair, '=');
+        const char *value = equals ? equals + 1 : getenv(pair);
+
+        if (equals)
+            *equals = '\0';
+        if (!*pair && !equals)
+            continue;
+        if (!exec_var_is_name((struct bytes){pair, strlen(pair)}))
+            return err_set(e, ERR_CALLER, "SANDBOX_ENV: '%.64s' is not a name", pair);
+        if (*ret_n == DEFAULT_ENV_MAX)
+            return err_set(e, ERR_CALLER, "SANDBOX_ENV: more than %d variables", DEFAULT_ENV_MAX);
+        if (value)
+            out[(*ret_n)++] = (struct exec_var){
+                {pair,  strlen(pair) },
+                {value, strlen(value)}
+            };
+    }
+    return 0;
+}
+
+static int make_default(struct sandboxes *s, struct err *e)
+{
+    struct exec_var env[DEFAULT_ENV_MAX];
+    char text[sizeof s->app->config.sandbox_env];
+    struct persistent_spec spec = {
+        .name = default_name,
+        .limits = sandboxes_limits(s->app),
+        .idle_ms = s->app->config.sandbox_idle_s * MS_PER_S,
+        .env = env,
+    };
+
+    memcpy(text, s->app->config.sandbox_env, sizeof text);
+    if (default_env(text, env, &spec.env_n, e) < 0)
+        return -1;
+    return sandboxes_create(s, &spec, &s->standard, e);
+}
+
+int sandboxes_find(struct sandboxes *s, const char *id, struct persistent **ret, struct err *e)
+{
+    struct persistent *p;
+
+    if (strcmp(id, default_name) == 0) {
+        if (!s->standard && make_default(s, e) < 0)
+            return -1;
+        *ret = s->standard;
+        return 0;
+    }
+    TAILQ_FOREACH(p, &s->list, link)
+    if (strcmp(p->id, id) == 0 || strcmp(p->name, id) == 0) {
+        *ret = p;
+        return 0;
+    }
+    return err_set(e, ERR_ABSENT, "no sandbox '%.128s'", id);
+}
+
+int sandboxes_open(struct app *a, struct sandboxes **ret, struct err *e)
+{
+    struct sandboxes *s = calloc(1, sizeof *s);
+    const char *home = getenv("HOME");
+    struct exec_var env[DEFAULT_ENV_MAX];
+    char text[sizeof a->config.sandbox_env];
+    size_t n;
+
+    if (!s)
+        return err_set(e, ERR_HOST, "no memory");
+    s->app = a;
+    memcpy(text, a->config.sandbox_env, sizeof text);
+    if (default_env(text, env, &n, e) < 0) { /* only to refuse at the start what cannot be given */
+        free(s);
+        return -1;
+    }
+    if (!getcwd(s->cwd, sizeof s->cwd))
+        (void)snprintf(s->cwd, sizeof s->cwd, "/");
+    (void)snprintf(s->home, sizeof s->home, "%s", home && home[0] == '/' ? home : s->cwd);
+    TAILQ_INIT(&s->list);
+    TAILQ_INIT(&s->ending);
+    *ret = s;
+    return 0;
+}
+
+void sandboxes_close(struct sandboxes *s)
+{
+    struct persistent *p;
+
+    if (!s)
+        return;
+    while ((p = TAILQ_FIRST(&s->list)))
+        end(p, "shutdown");
+    while ((p = TAILQ_FIRST(&s->ending))) {
+        struct activity *a;
+
+        crew_refuse(p->crew); /* what is freed now makes room for nobody */
+        while ((a = TAILQ_FIRST(&p->activities)))
+            a->drop(a);
+        persistent_free(p);
+    }
+    free(s);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* Files of a session: mounts before its process, those that a call brings, what a call changed. */
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/daemon/app.h"
+#include "app/session/fsession_inner.h"
+
+enum {
+    LOOK_MS = 10000,       /* for looking at all files of a workspace */
+    CHECK_STEPS = 1000000, /* to ask the rules about files that a call brings, in the loop */
+};
+
+static const char workspace[] = "/workspace/";
+
+bool fsession_is_beside(const struct fsession *s)
+{
+    return s->is_beside || s->collect.beside || s->sync;
+}
+
+void fsession_files_done(struct fsession *s)
+{
+    sync_free(take_ptr(&s->sync));
+    collect_done(&s->collect);
+    known_done(&s->known);
+    rights_done(&s->rights);
+    call_tree_drop(take_ptr(&s->tree));
+    free(take_ptr(&s->given));
+}
+
+/* ---- mounts ---- */
+
+bool fsession_has_mounts(const struct fsession *s)
+{
+    return s->tree->mount.n > 0;
+}
+
+static int tree_renew(struct fsession *s, struct err *e)
+{
+    struct call_tree *t = call_tree_new();
+
+    if (!t)
+        return err_set(e, ERR_HOST, "out of memory");
+    known_done(&s->known); /* it points into the old one */
+    call_tree_drop(s->tree);
+    s->tree = t;
+    return mount_parse(&t->mount, s->request.mount, s->request.permissions, e);
+}
+
+/* The files as they were given; mounts are added to them again and again. */
+static int given_restore(struct fsession *s, struct err *e)
+{
+    struct call_request *r = &s->request;
+    struct call_file *files = calloc(s->given_n + 1, sizeof *files);
+
+    if (!files)
+        return err_set(e, ERR_HOST, "out of memory");
+    if (s->given_n > 0)
+        memcpy(files, s->given, s->given_n * sizeof *files);
+    free(r->files);
+    r->files = files;
+    r->files_n = s->given_n;
+    return 0;
+}
+
+int fsession_mounts_parse(struct fsession *s, struct err *e)
+{
+    struct call_request *r = &s->request;
+
+    if (tree_renew(s, e) < 0)
+        return -1;
+    s->given = r->files;
+    s->given_n = r->files_n;
+    r->files = NULL;
+    r->files_n = 0;
+    return given_restore(s, e);
+}
+
+static struct fsession *of_work(struct work *w)
+{
+    return (struct fsession *)((char *)w - offsetof(struct fsession, work));
+}
+
+static void load_run(struct work *w)
+{
+    struct fsession *s = of_work(w);
+    const struct tree_load how = {s->app, &s->where, s->lang, &s->limits};
+    struct err e;
+
+    rights_done(&s->rights);
+    if (call_tree_load(s->tree, &s->request, &how, &e) < 0 ||
+        call_tree_fence(s->tree, &s->request, &s->rights, &s->fenced, &e) < 0)
+        s->load_error = e;
+}
+
+static void load_done(struct work *w)
+{
+    struct fsession *s = of_work(w);
+    struct turn *t = s->ending ? take_ptr(&s->current) : NULL;
+
+    s->is_beside = false;
+    if (!s->ending) {
+        s->loaded_then(s);
+        return;
+    }
+    if (t)
+        turn_unstarted(t, s->stop_reason);
+    fsession_free(s);
+}
+
+void fsession_mounts_load(struct fsession *s, void (*then)(struct fsession *s))
+{
+    s->load_error = (struct err){0};
+    if (s->generation > 0 &&
+        (tree_renew(s, &s->load_error) < 0 || given_restore(s, &s->load_error) < 0)) {
+        then(s);
+        return;
+    }
+    s->loaded_then = then;
+    s->is_beside = true;
+    s->work = (struct work){.run = load_run, .done = load_done};
+    work_submit(s->app->work, &s->work);
+}
+
+/* ---- before a process ---- */
+
+int fsession_files_begin(struct fsession *s, struct err *e)
+{
+    if (known_begin(&s->known, s->request.files, s->request.files_n) < 0)
+        return err_set(e, ERR_HOST, "out of memory");
+    return 0;
+}
+
+/* ---- files that a call brings ---- */
+
+/* How init names it; NULL: it is nowhere that init could put it. */
+static const char *name_inside(const struct fsession *s, const char *path)
+{
+    size_t n = strcspn(path + 1, "/");
+
+    if (s->dirs.n == 0 && !s->tree->lent)
+        return strncmp(path, workspace, sizeof workspace - 1) == 0 ? path + sizeof workspace - 1
+                                                                   : NULL;
+    if (strncmp(path, workspace, sizeof workspace - 1) == 0)
+        return path + 1;
+    for (const char *at = s->dirs.p; at && path[1 + n]; at = strchr(at, '/')) {
+        at += *at == '/';
+        if (strcspn(at, "/") == n && strncmp(at, path + 1, n) == 0)
+            return path + 1;
+    }
+    return NULL;
+}
+
+int fsession_files_check(struct fsession *s, struct turn *t, struct err *e)
+{
+    const unsigned seen = PERM_READ | PERM_LIST;
+    uint64_t steps = CHECK_STEPS;
+    unsigned allowed;
+    struct call_request *r = &t->request;
+
+    for (size_t i = 0; i < r->files_n; i++) {
+        if (!name_inside(s, r->files[i].path))
+            return err_set(e, ERR_CALLER,
+                           "options.files: '%.200s' is below no directory that this session had "
+                           "when it was created",
+                           r->files[i].path);
+        allowed = mount_allows(&s->tree->mount, r->files[i].path, r->workdir, &steps);
+        if (allowed & PERM_UNKNOWN)
+            return perms_too_slow(e);
+        if ((allowed & seen) != seen)
+            return err_set(e, ERR_CALLER, "options.files: '%.200s' may not be seen in this session",
+                           r->files[i].path);
+    }
+    return 0;
+}
+
+void fsession_files_put(struct fsession *s)
+{
+    struct turn *t = s->current;
+    const struct call_file *f = &t->request.files[t->files_put];
+
+    if (run_put(s->run, name_inside(s, f->path), t->files_fd, t->files_at, (int64_t)f->content.n) <
+        0)
+        fsession_stop(s, END_FAILED);
+}
+
+/* The call is not made. */
+static void put_failed(struct fsession *s, int error)
+{
+    struct turn *t = s->current;
+    char words[512];
+
+    (void)snprintf(words, sizeof words, "options.files: %.400s: %s",
+                   t->request.files[t->files_put].path, strerror(error));
+    s->token[0] = '\0';
+    turn_fail(t, "ValueError", words);
+    fsession_answered(s);
+}
+
+void fsession_on_put(void *user, int error)
+{
+    struct fsession *s = user;
+    struct turn *t = s->current;
+    const struct call_file *f;
+
+    if (s->state != FSESSION_BUSY || !t || t->files_put >= t->request.files_n)
+        return;
+    f = &t->request.files[t->files_put];
+    if (error == 0 && known_add(&s->known, f->path, f->content) < 0)
+        error = ENOMEM;
+    if (error != 0) {
+        put_failed(s, error);
+        return;
+    }
+    t->files_at += (int64_t)f->content.n;
+    if (++t->files_put < t->request.files_n)
+        fsession_files_put(s);
+    else
+        fsession_call_send(s);
+}
+
+/* ---- what a call changed ---- */
+
+static void on_sync_event(void *user, const char *event, const char *json, size_t n)
+{
+    const struct turn *t = ((struct fsession *)user)->current;
+
+    if (t->done && t->event)
+        t->event(t->user, event, json, n);
+}
+
+static void on_synced(void *user, struct sync *sync)
+{
+    struct fsession *s = user;
+
+    sync_report(sync, &s->current->synced);
+    sync_free(take_ptr(&s->sync));
+    if (!s->run)
+        fsession_gone(s);
+    else if (s->state == FSESSION_COLLECTING)
+        fsession_answered(s); /* else it is being stopped; its end goes on */
+}
+
+/* True: changes are being written back. */
+static bool sync_begin(struct fsession *s, struct turn *t)
+{
+    struct sync_order order = {
+        .tree = s->tree,
+        .changes = &t->changes,
+        .rules = &s->tree->mount,
+        .work = s->app->work,
+        .event = on_sync_event,
+        .done = on_synced,
+        .user = s,
+    };
+    struct err e;
+
+    return s->tree->mount.sync && sync_start(&order, &s->sync, &e) == 0;
+}
+
+/* The turn gets what it changed, the session knows its files as they are now. */
+static void take_changes(struct fsession *s, struct turn *t)
+{
+    struct call_file *old = NULL;
+
+    if (t && s->tree->mount.denied == PERM_THROW) {
+        turn_judge(t);
+        collect_judge(&s->collect, &t->outcome);
+    }
+    if (known_update(&s->known, &s->collect.changes, &old) < 0 || !t) {
+        known_old_free(old, s->collect.changes.n);
+        collect_done(&s->collect);
+        return;
+    }
+    t->scanned = true;
+    t->old = old;
+    t->changes = s->collect.changes;
+    t->tree = call_tree_hold(s->tree);
+    s->collect.changes = (struct changes){0};
+}
+
+static void settle(struct fsession *s)
+{
+    static const struct buf nothing = {0};
+    struct turn *t = s->current;
+
+    if (s->looking || s->collect.beside)
+        return;
+    if (!s->run) {
+        fsession_gone(s);
+        return;
+    }
+    if (s->state != FSESSION_COLLECTING)
+        return; /* it is being stopped; its end goes on */
+    (void)event_del(s->timer);
+    if (!s->collect.complete &&
+        !collect_complete(&s->collect, s->left_out, t ? &t->error : &nothing))
+        return;
+    take_changes(s, t);
+    if (!t || !t->scanned || !sync_begin(s, t))
+        fsession_answered(s);
+}
+
+static void on_collected(void *user)
+{
+    settle(user);
+}
+
+void fsession_on_file(void *user, struct run_file *f)
+{
+    struct fsession *s = user;
+
+    if (s->looking)
+        collect_file(&s->collect, f);
+}
+
+void fsession_on_scanned(void *user, int64_t left_out)
+{
+    struct fsession *s = user;
+
+    if (!s->looking)
+        return;
+    s->looking = false;
+    s->left_out = left_out;
+    if (s->current)
+        s->current->left_out = left_out;
+    settle(s);
+}
+
+/* A turn that does not want to know leaves its changes to the next one that does. */
+static bool is_wanted(const struct fsession *s)
+{
+    const struct turn *t = s->current;
+
+    if (s->state == FSESSION_LOADING || s->tree->mount.sync || s->fenced)
+        return true;
+    return t && t->request.include_changes;
+}
+
+bool fsession_files_look(struct fsession *s)
+{
+    const struct collect_order order = {
+        .work = s->app->work,
+        .run = &s->run,
+        .tree = s->tree,
+        .request = &s->request,
+        .lang = (enum call_lang_id)s->lang,
+        .wasm = s->wasm,
+        .fenced = s->fenced,
+        .dirs = s->dirs.n > 0,
+        .contents = s->current && s->current->request.include_contents,
+        .before = s->known.files,
+        .before_n = s->known.n,
+        .next = on_collected,
+        .user = s,
+    };
+
+    if (!is_wanted(s) || collect_begin(&s->collect, &order) < 0)
+        return false;
+    s->collect.changes.stamps = s->known.stamps;
+    if (run_scan(s->run) < 0) {
+        collect_done(&s->collect);
+        return false;
+    }
+    s->looking = true;
+    s->state = FSESSION_COLLECTING;
+    fsession_deadline(s, LOOK_MS);
+    return true;
+}

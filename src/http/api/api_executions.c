@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* /v1/executions/{id}: what became of an execution, its artifacts, and ending it early. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/jw.h"
+#include "base/mime.h"
+#include "http/api/api.h"
+#include "http/server/reply.h"
+
+enum { STATE_JSON_MAX = 4096, ETAG_MAX = STORE_HEX_MAX + 2 };
+
+static struct execution *find(struct http_call *c)
+{
+    struct app *a = http_app(c);
+    const char *id = http_request(c)->param[0];
+    struct execution *x = registry_find(&a->registry, id);
+    struct err e;
+
+    if (!x) {
+        (void)err_set(&e, ERR_ABSENT, "no execution '%.128s', or it is no longer kept", id);
+        http_reply_error(c, &e);
+    }
+    return x;
+}
+
+/* Written by a tenant: shown only when it is JSON. */
+static void write_progress(struct jw *w, const struct buf *b)
+{
+    struct json_value v;
+    struct err e;
+
+    jw_key(w, "progress");
+    if (b->n > 0 && json_parse(b->p, b->n, 0, &v, &e) == 0)
+        jw_raw(w, v.p, v.n);
+    else
+        jw_null(w);
+}
+
+static void write_execution(struct jw *w, const struct execution *x)
+{
+    bool done = x->state == EXECUTION_DONE;
+
+    jw_object(w);
+    jw_kv_string(w, "execution_id", x->id);
+    jw_kv_string(w, "session_id", x->session_id[0] ? x->session_id : NULL);
+    jw_kv_string(w, "state", execution_state_name(x->state));
+    jw_kv_string(w, "status", done ? exec_status_name(x->verdict.status) : NULL);
+    jw_kv_string(w, "language", x->app->lang_names[x->lang]);
+    jw_kv_string(w, "created_at", x->created_at);
+    write_progress(w, &x->result.progress);
+    jw_key(w, "result");
+    if (done && x->json.n > 0)
+        jw_raw(w, x->json.p, x->json.n);
+    else
+        jw_null(w);
+    jw_object_end(w);
+}
+
+void api_execution_get(struct http_call *c)
+{
+    const struct execution *x = find(c);
+    struct buf body = BUF_INIT(0);
+    struct jw w = JW(&body);
+
+    if (!x)
+        return;
+    body.max = STATE_JSON_MAX + x->json.n + x->result.progress.n + 6 * strlen(x->session_id);
+    write_execution(&w, x);
+    http_reply(c, 200, API_JSON, &body);
+}
+
+/* One under way is ended (202: the fact comes later); a finished one is forgotten. */
+void api_execution_delete(struct http_call *c)
+{
+    struct execution *x = find(c);
+    struct buf body = BUF_INIT(STATE_JSON_MAX);
+    struct jw w = JW(&body);
+
+    if (!x)
+        return;
+    if (x->state == EXECUTION_DONE) {
+        registry_forget(&http_app(c)->registry, x);
+        http_reply(c, 204, NULL, NULL);
+        return;
+    }
+    jw_object(&w);
+    jw_kv_string(&w, "execution_id", x->id);
+    jw_kv_string(&w, "state", "stopping");
+    jw_object_end(&w);
+    execution_stop(x, END_CANCELLED);
+    http_reply(c, 202, API_JSON, &body);
+}
+
+/* It came out of a sandbox: a browser must neither render it nor guess what it is. */
+static void set_headers(struct http_call *c, const struct artifact *a)
+{
+    char etag[ETAG_MAX];
+
+    (void)snprintf(etag, sizeof etag, "\"%s\"", a->stored.sha256);
+    http_set_header(c, "ETag", etag);
+    http_set_header(c, "Content-Disposition", "attachment");
+    http_set_header(c, "Content-Security-Policy", "sandbox; default-src 'none'");
+}
+
+void api_artifact(struct http_call *c)
+{
+    const struct execution *x = find(c);
+    const char *path = http_request(c)->param[1];
+    const struct artifact *a;
+    struct err e;
+    int fd;
+
+    if (!x)
+        return;
+    a = x->state == EXECUTION_DONE ? artifacts_find(&x->artifacts, path) : NULL;
+    if (!a || a->stored.number == 0) {
+        (void)err_set(&e, ERR_ABSENT, "no artifact '%.200s' is kept of this execution", path);
+        http_reply_error(c, &e);
+        return;
+    }
+    fd = store_read(http_app(c)->store, a->stored.number, &e);
+    if (fd < 0) {
+        http_reply_error(c, &e);
+        return;
+    }
+    set_headers(c, a);
+    http_reply_file(c, 200, mime_of(a->path), fd, 0, a->stored.size);
+}

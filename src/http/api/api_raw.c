@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * /v1/sandboxes/{id}/files/{path}: files of a sandbox as they are, of any size.
+ *
+ * What is uploaded goes through a pipe to a worker inside, no faster than that
+ * writes; what is downloaded is sent from the file itself. An upload that breaks off
+ * leaves what had arrived.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/jw.h"
+#include "base/mime.h"
+#include "http/api/api.h"
+#include "http/api/koyeb.h"
+#include "http/api/problem.h"
+#include "http/api/raw.h"
+#include "http/server/reply.h"
+
+enum {
+    ETAG_MAX = 80,
+    REPLY_MAX = 1024,
+    BYTES_MAX = 64 << 20, /* of what is no ordinary file */
+    KIND_MAX = 64,        /* name of a kind of archive */
+};
+
+void raw_free(struct raw_call *r)
+{
+    activity_end(&r->activity);
+    filework_free(r->filework);
+    free(r->path);
+    free(r);
+}
+
+static void raw_drop(struct activity *a)
+{
+    raw_free((struct raw_call *)((char *)a - offsetof(struct raw_call, activity)));
+}
+
+/* clang-format off */
+static const struct {
+    int sys, status;
+    const char *code;
+} statuses[] = {
+    {ENOENT,       404, "Executor.NotFound"},
+    {ENOTDIR,      404, "Executor.NotFound"},
+    {EACCES,       403, "Executor.Forbidden"},
+    {EPERM,        403, "Executor.Forbidden"},
+    {EROFS,        403, "Executor.Forbidden"},
+    {EISDIR,       409, "Executor.IsDirectory"},
+    {ENOTEMPTY,    409, "Executor.NotEmpty"},
+    {EBUSY,        409, "Executor.Conflict"},
+    {EEXIST,       409, "Executor.Conflict"},
+    {EXDEV,        400, "Executor.ValidationError"},
+    {ELOOP,        400, "Executor.ValidationError"},
+    {EINVAL,       400, "Executor.ValidationError"},
+    {ENAMETOOLONG, 400, "Executor.ValidationError"},
+    {ENXIO,        400, "Executor.ValidationError"},
+    {EFBIG,        413, "Executor.PayloadTooLarge"},
+    {ENOSPC,       507, "Executor.Storage"},
+    {EDQUOT,       507, "Executor.Storage"},
+    {FILE_ENDED,   410, "Executor.Gone"},
+    {FILE_BUSY,    503, "Executor.Busy"},
+};
+/* clang-format on */
+
+void raw_reply_failure(struct http_call *c, const struct file_result *r)
+{
+    struct reply_problem p = {.status = 500,
+                              .code = "Executor.InternalError",
+                              .description = "The file operation failed"};
+    char words[128] = "the sandbox has ended", text[512];
+
+    if (r->sys > 0)
+        koyeb_sys_words(r->sys, words);
+    else if (r->sys == FILE_BUSY)
+        (void)snprintf(words, sizeof words, "the sandbox has no place for another request");
+    (void)snprintf(text, sizeof text, "%s %.300s: %s", r->op, r->path, words);
+    for (size_t i = 0; i < ARRAY_LEN(statuses); i++)
+        if (statuses[i].sys == r->sys) {
+            p.status = statuses[i].status;
+            p.code = statuses[i].code;
+        }
+    p.error_detail = text;
+    if (p.status == 503)
+        http_set_header(c, "Retry-After", "1");
+    reply_problem(c, &p);
+}
+
+struct raw_call *raw_begin(struct http_call *c, struct file_order *o, filework_fn *done)
+{
+    const char *path = http_request(c)->param[1];
+    struct raw_call *r = calloc(1, sizeof *r);
+    struct persistent *p = koyeb_sandbox(c);
+    struct err e;
+
+    if (!p) {
+        free(r);
+        return NULL;
+    }
+    if (!r || asprintf(&r->path, "/%s", path) < 0) {
+        free(r);
+        reply_status(c, 503);
+        return NULL;
+    }
+    r->call = c;
+    o->path = (struct bytes){r->path, strlen(r->path)};
+    if (filing_start(p, o, done, r, &r->filework, &e) < 0) {
+        http_reply_error(c, &e);
+        raw_free(r);
+        return NULL;
+    }
+    activity_begin(p, &r->activity, raw_drop);
+    return r;
+}
+
+/* ---- download ---- */
+
+static void make_etag(const struct file_result *r, char out[ETAG_MAX])
+{
+    (void)snprintf(out, ETAG_MAX, "\"%llx-%llx-%llx\"", (unsigned long long)r->inode,
+                   (unsigned long long)r->size,
+                   (unsigned long long)r->mtime_s * 1000000000u + (unsigned long long)r->mtime_ns);
+}
+
+static bool has_etag(const char *list, const char *etag)
+{
+    const char *at = list ? strstr(list, etag) : NULL;
+
+    return at || (list && strcmp(list, "*") == 0);
+}
+
+struct range {
+    uint64_t from, n;
+};
+
+/* One that is too large is as large as can be, which is beyond every file. */
+static bool read_number(const char **at, uint64_t *ret)
+{
+    char *end;
+
+    if (**at < '0' || **at > '9')
+        return false;
+    *ret = strtoull(*at, &end, 10);
+    *at = end;
+    return true;
+}
+
+enum ranged { RANGE_NONE, RANGE_GOOD, RANGE_BAD };
+
+/* One range; several, or other units, are answered with the whole. */
+static enum ranged parse_range(const char *text, uint64_t size, struct range *ret)
+{
+    uint64_t a = 0, b = 0;
+    bool has_a, has_b;
+
+    if (!text || strncasecmp(text, "bytes=", 6) != 0 || strchr(text, ','))
+        return RANGE_NONE;
+    text += 6;
+    has_a = read_number(&text, &a);
+    if (*text++ != '-')
+        return RANGE_NONE;
+    has_b = read_number(&text, &b);
+    if (*text || (!has_a && !has_b) || (has_a && has_b && b < a))
+        return RANGE_NONE;
+    if (!has_a) { /* the last b bytes */
+        a = b < size ? size - b : 0;
+        has_b = false;
+        if (b == 0)
+            return RANGE_BAD;
+    }
+    if (a >= size)
+        return RANGE_BAD;
+    if (!has_b || b >= size)
+        b = size - 1;
+    *ret = (struct range){a, b - a + 1};
+    return RANGE_GOOD;
+}
+
+/* It came out of a sandbox: a browser must neither render it nor guess what it is. */
+static void set_headers(struct http_call *c, const struct file_result *f, const char *etag)
+{
+    char mode[16];
+
+    (void)snprintf(mode, sizeof mode, "%04o", f->mode & 07777);
+    http_set_header(c, "ETag", etag);
+    http_set_header(c, "Accept-Ranges", "bytes");
+    http_set_header(c, "X-File-Mode", mode);
+    http_set_header(c, "Content-Disposition", "attachment");
+    http_set_header(c, "Content-Security-Policy", "sandbox; default-src 'none'");
+}
+
+static void send_file(struct raw_call *r, struct file_result *f)
+{
+    struct http_call *c = r->call;
+    const char *if_range = http_header(c, "If-Range");
+    struct range range = {0, f->size};
+    enum ranged ranged = RANGE_NONE;
+    char etag[ETAG_MAX], text[80];
+
+    make_etag(f, etag);
+    set_headers(c, f, etag);
+    if (has_etag(http_header(c, "If-None-Match"), etag)) {
+        http_reply(c, 304, NULL, NULL);
+        return;
+    }
+    /* Ranges are for GET alone. */
+    if (!http_request(c)->head && (!if_range || strcmp(if_range, etag) == 0))
+        ranged = parse_range(http_header(c, "Range"), f->size, &range);
+    if (ranged == RANGE_BAD) {
+        (void)snprintf(text, sizeof text, "bytes */%llu", (unsigned long long)f->size);
+        http_set_header(c, "Content-Range", text);
+        reply_problem(c, &(struct reply_problem){.status = 416,
+                                                 .code = "Executor.Range",
+                                                 .description = "The range is outside the file"});
+        return;
+    }
+    if (ranged == RANGE_GOOD) {
+        (void)snprintf(text, sizeof text, "bytes %llu-%llu/%llu", (unsigned long long)range.from,
+                       (unsigned long long)(range.from + range.n - 1), (unsigned long long)f->size);
+        http_set_header(c, "Content-Range", text);
+    }
+    http_reply_file(c, ranged == RANGE_GOOD ? 206 : 200, mime_of(r->path), take_fd(&f->fd),
+                    range.from, range.n);
+}
+
+static void on_opened(void *user, struct file_result *f)
+{
+    struct raw_call *r = user;
+
+    r->filework = NULL;
+    if (f->sys) {
+        raw_reply_failure(r->call, f);
+    } else if (f->fd >= 0) {
+        send_file(r, f);
+    } else {
+        http_set_header(r->call, "Content-Disposition", "attachment");
+        http_reply(r->call, 200, mime_of(r->path), f->bytes);
+    }
+    raw_free(r);
+}
+
+void api_raw_get(struct http_call *c)
+{
+    struct file_order o = {.verb = FILE_READ, .bytes_max = BYTES_MAX};
+    char kind[KIND_MAX];
+
+    if (http_query(c, "archive", kind, sizeof kind))
+        archive_get(c, kind);
+    else
+        (void)raw_begin(c, &o, on_opened);
+}
+
+/* ---- conditions ---- */
+
+/*
+ * Whoever sends one of these relies on it. What we cannot check in one step with the change itself
+ * is refused, rather than not looked at. True: it was, and the call is answered.
+ */
+static bool refuse_conditions(struct http_call *c)
+{
+    static const char *const names[] = {"If-Match", "If-None-Match", "If-Modified-Since",
+                                        "If-Unmodified-Since", "Content-Range"};
+    char text[64];
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (!http_header(c, names[i]))
+            continue;
+        (void)snprintf(text, sizeof text, "%s is for reading only", names[i]);
+        reply_problem(c, &(struct reply_problem){
+                             .status = 400,
+                             .code = "Executor.ValidationError",
+                             .description = "A change of a file takes no conditions and no parts",
+                             .error_detail = text,
+                             .solution = "Send the whole file, without that header"});
+        return true;
+    }
+    return false;
+}
+
+/* ---- upload ---- */
+
+static int on_data(void *user, const char *p, size_t n)
+{
+    struct raw_call *r = user;
+
+    if (!filework_feed(r->filework, p, n))
+        http_body_pause(r->call);
+    return 0;
+}
+
+static void on_end(void *user)
+{
+    struct raw_call *r = user;
+
+    filework_feed_end(r->filework);
+}
+
+static void on_drain(void *user)
+{
+    struct raw_call *r = user;
+
+    http_body_resume(r->call);
+}
+
+static void on_gone(void *user)
+{
+    raw_free(user);
+}
+
+void raw_take_body(struct raw_call *r)
+{
+    filework_on_drain(r->filework, on_drain);
+    http_on_body(r->call, on_data, on_end, r);
+    http_on_gone(r->call, on_gone, r);
+}
+
+void raw_body_over(struct raw_call *r)
+{
+    http_on_gone(r->call, NULL, NULL);
+    http_on_body(r->call, NULL, NULL, NULL);
+}
+
+static void on_written(void *user, struct file_result *f)
+{
+    struct raw_call *r = user;
+    struct buf body = BUF_INIT(REPLY_MAX + strlen(r->path) * 6);
+    struct jw w = JW(&body);
+    char etag[ETAG_MAX];
+
+    r->filework = NULL;
+    raw_body_over(r);
+    if (f->sys) {
+        raw_reply_failure(r->call, f);
+        raw_free(r);
+        return;
+    }
+    make_etag(f, etag);
+    http_set_header(r->call, "ETag", etag);
+    jw_object(&w);
+    jw_kv_string(&w, "path", r->path);
+    jw_kv_int(&w, "size", (int64_t)f->size);
+    jw_object_end(&w);
+    http_reply(r->call, 200, API_JSON, &body);
+    raw_free(r);
+}
+
+void api_raw_put(struct http_call *c)
+{
+    struct file_order o = {.verb = FILE_WRITE, .parents = true};
+    struct raw_call *r;
+    char kind[KIND_MAX];
+
+    if (refuse_conditions(c))
+        return;
+    if (http_query(c, "archive", kind, sizeof kind)) {
+        archive_put(c, kind);
+        return;
+    }
+    r = raw_begin(c, &o, on_written);
+    if (r)
+        raw_take_body(r);
+}
+
+/* ---- removal ---- */
+
+static void on_removed(void *user, struct file_result *f)
+{
+    struct raw_call *r = user;
+
+    r->filework = NULL;
+    if (f->sys)
+        raw_reply_failure(r->call, f);
+    else
+        http_reply(r->call, 204, NULL, NULL);
+    raw_free(r);
+}
+
+void api_raw_delete(struct http_call *c)
+{
+    char recursive[8] = "";
+    struct file_order o = {.verb = FILE_REMOVE};
+
+    if (refuse_conditions(c))
+        return;
+    if (http_query(c, "recursive", recursive, sizeof recursive) && strcmp(recursive, "true") == 0)
+        o.verb = FILE_REMOVE_ALL;
+    (void)raw_begin(c, &o, on_removed);
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/* /v1/sandboxes: persistent sandboxes made, listed, looked at and deleted. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/sandbox/background.h"
+#include "app/sandbox/expose.h"
+#include "app/sandbox/filing.h"
+#include "base/json.h"
+#include "base/jw.h"
+#include "http/api/api.h"
+#include "http/server/reply.h"
+
+enum {
+    ONE_MAX = 16 * 1024, /* a sandbox in JSON, without its environment */
+    ESCAPE_FACTOR = 6,
+    ENV_MAX = 4096,
+    MS_PER_S = 1000,
+    MB = 20, /* bits */
+    IDLE_MAX_S = 365 * 86400,
+};
+
+/* ---- what is told ---- */
+
+static void write_limits(struct jw *w, const struct limits *l)
+{
+    jw_key(w, "limits");
+    jw_object(w);
+    jw_kv_int(w, "memory_mb", (int64_t)(l->memory_max >> MB));
+    jw_kv_int(w, "disk_mb", (int64_t)(l->workspace_max >> MB));
+    jw_kv_int(w, "files", (int64_t)l->workspace_files);
+    jw_kv_int(w, "pids", l->pids_max);
+    jw_object_end(w);
+}
+
+static void write_port(struct jw *w, const struct persistent *p)
+{
+    uint16_t own = expose_own_port(p);
+    const struct app *a = p->all->app;
+
+    jw_kv_string(w, "bound_port", p->port[0] ? p->port : NULL);
+    jw_key(w, "proxy_port");
+    if (p->port[0] && own)
+        jw_int(w, own);
+    else if (p->port[0] && a->expose)
+        jw_int(w, expose_port(a->expose));
+    else
+        jw_null(w);
+}
+
+static void write_processes(struct jw *w, const struct persistent *p)
+{
+    const struct process *pr;
+    int64_t running = 0;
+
+    TAILQ_FOREACH(pr, &p->processes, link)
+    running += pr->status == PROCESS_RUNNING;
+    jw_key(w, "processes");
+    jw_object(w);
+    jw_kv_int(w, "running", running);
+    jw_kv_int(w, "kept", (int64_t)p->processes_n);
+    jw_object_end(w);
+}
+
+/* Only names: values may be secrets. */
+static void write_env(struct jw *w, const struct persistent *p)
+{
+    jw_key(w, "env");
+    jw_array(w);
+    for (size_t i = 0; i < p->env_n; i++)
+        jw_bytes(w, p->env[i], strcspn(p->env[i], "="));
+    jw_array_end(w);
+}
+
+static void write_known(struct jw *w, const char *key, int64_t v)
+{
+    jw_key(w, key);
+    if (v >= 0)
+        jw_int(w, v);
+    else
+        jw_null(w);
+}
+
+static void write_usage(struct jw *w, const struct persistent *p, const struct file_result *r)
+{
+    struct usage u;
+
+    persistent_usage(p, &u);
+    jw_key(w, "usage");
+    jw_object(w);
+    write_known(w, "cpu_ms", u.cpu_us >= 0 ? u.cpu_us / 1000 : -1);
+    write_known(w, "memory_bytes", (int64_t)r->memory);
+    write_known(w, "memory_peak_bytes", u.memory_peak);
+    write_known(w, "oom_kills", u.oom_kills);
+    write_known(w, "pids", r->processes);
+    write_known(w, "disk_bytes", (int64_t)r->disk);
+    jw_object_end(w);
+}
+
+/* The object is left open. */
+static void write_one(struct jw *w, const struct persistent *p)
+{
+    jw_object(w);
+    jw_kv_string(w, "id", p->id);
+    jw_kv_string(w, "name", p->name);
+    jw_kv_string(w, "state", p->ending ? "ending" : "running");
+    jw_kv_string(w, "created_at", p->created_at);
+    jw_kv_int(w, "timeout", (int64_t)(p->idle_ms / MS_PER_S));
+    write_limits(w, &p->limits);
+    jw_kv_string(w, "isolation", p->jail->ops->name);
+    jw_key(w, "network");
+    jw_object(w);
+    jw_kv_string(w, "mode", p->host_network || !(p->jail->traits & JAIL_NET) ? "host" : "none");
+    jw_object_end(w);
+    write_env(w, p);
+    write_port(w, p);
+    write_processes(w, p);
+}
+
+/* What can be changed inside besides /workspace and /tmp; known once it is ready. */
+static void write_writable(struct jw *w, const struct persistent *p)
+{
+    static const char *const names[] = {"/usr", "/usr/local", "/etc"};
+    static const char *const always[] = {"/workspace", "/home", "/tmp", "/var",
+                                         "/opt",       "/srv",  "/run", "/mnt"};
+    unsigned bits = persistent_writable(p);
+
+    jw_key(w, "writable");
+    jw_array(w);
+    if (!(p->jail->traits & JAIL_FS)) { /* the host's file system: whatever its user may */
+        jw_string(w, "/");
+        jw_array_end(w);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(always); i++)
+        jw_string(w, always[i]);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (bits & BIT(i))
+            jw_string(w, names[i]);
+    jw_array_end(w);
+}
+
+static size_t json_max(const struct persistent *p)
+{
+    size_t n = ONE_MAX + PERSISTENT_PORT_MAX * ESCAPE_FACTOR;
+
+    for (size_t i = 0; i < p->env_n; i++)
+        n += strcspn(p->env[i], "=") * ESCAPE_FACTOR + 4;
+    return n;
+}
+
+static void reply_one(struct http_call *c, int status, const struct persistent *p)
+{
+    struct buf body = BUF_INIT(json_max(p));
+    struct jw w = JW(&body);
+
+    write_one(&w, p);
+    jw_object_end(&w);
+    http_reply(c, status, API_JSON, &body);
+}
+
+void api_sandboxes_list(struct http_call *c)
+{
+    struct sandboxes *s = http_app(c)->sandboxes;
+    struct buf body = BUF_INIT(ONE_MAX);
+    struct jw w = JW(&body);
+    const struct persistent *p;
+
+    TAILQ_FOREACH(p, &s->list, link)
+    body.max += json_max(p);
+    jw_object(&w);
+    jw_key(&w, "sandboxes");
+    jw_array(&w);
+    TAILQ_FOREACH(p, &s->list, link)
+    {
+        write_one(&w, p);
+        jw_object_end(&w);
+    }
+    jw_array_end(&w);
+    jw_object_end(&w);
+    http_reply(c, 200, API_JSON, &body);
+}
+
+static struct persistent *find(struct http_call *c)
+{
+    struct persistent *p;
+    struct err e;
+
+    if (sandboxes_find(http_app(c)->sandboxes, http_request(c)->param[0], &p, &e) == 0)
+        return p;
+    http_reply_error(c, &e);
+    return NULL;
+}
+
+/* ---- looking at one ---- */
+
+struct looking {
+    struct activity activity;
+    struct http_call *call;
+    struct filework *filework;
+};
+
+static void looking_free(struct looking *l)
+{
+    activity_end(&l->activity);
+    filework_free(l->filework);
+    free(l);
+}
+
+static void looking_drop(struct activity *a)
+{
+    looking_free((struct looking *)((char *)a - offsetof(struct looking, activity)));
+}
+
+static void on_looked(void *user, struct file_result *r)
+{
+    struct looking *l = user;
+    const struct persistent *p = l->activity.home;
+    struct buf body = BUF_INIT(json_max(p));
+    struct jw w = JW(&body);
+
+    l->filework = NULL;
+    write_one(&w, p);
+    write_writable(&w, p);
+    write_usage(&w, p, r);
+    jw_object_end(&w);
+    http_reply(l->call, 200, API_JSON, &body);
+    looking_free(l);
+}
+
+void api_sandbox_get(struct http_call *c)
+{
+    const struct file_order o = {
+        .verb = FILE_USAGE, .path = {"", 0}
+    };
+    struct persistent *p = find(c);
+    struct looking *l = p ? calloc(1, sizeof *l) : NULL;
+    struct err e;
+
+    if (!p)
+        return;
+    if (!l) {
+        reply_status(c, 503);
+        return;
+    }
+    l->call = c;
+    if (filing_start(p, &o, on_looked, l, &l->filework, &e) < 0) {
+        free(l);
+        http_reply_error(c, &e);
+        return;
+    }
+    activity_begin(p, &l->activity, looking_drop);
+}
+
+/* ---- deleting ---- */
+
+static void on_freed(void *user)
+{
+    http_reply(user, 204, NULL, NULL);
+}
+
+void api_sandbox_delete(struct http_call *c)
+{
+    struct sandboxes *s = http_app(c)->sandboxes;
+    struct persistent *p;
+
+    /* The default one is not made only to be deleted. */
+    if (strcmp(http_request(c)->param[0], "default") == 0 && !s->standard) {
+        http_reply(c, 204, NULL, NULL);
+        return;
+    }
+    p = find(c);
+    if (p)
+        sandboxes_delete(p, on_freed, c);
+}
+
+/* ---- making ---- */
+
+struct limits_body {
+    int64_t memory_mb, disk_mb, files, pids; /* 0: not given */
+};
+
+struct create_body {
+    struct bytes name, isolation;
+    struct shape_strings env;
+    struct limits_body limits;
+    struct json_value network;
+    double timeout_s; /* below 0: not given */
+};
+
+static const struct {
+    size_t at;
+    enum config_index option; /* the least it takes is the least we take */
+} limit_rows[] = {
+    {offsetof(struct limits_body, memory_mb), OPTION_sandbox_memory_mb},
+    {offsetof(struct limits_body, disk_mb),   OPTION_sandbox_disk_mb  },
+    {offsetof(struct limits_body, files),     OPTION_sandbox_files    },
+    {offsetof(struct limits_body, pids),      OPTION_sandbox_pids     },
+};
+
+/* The most that may be asked for, in the units of the body. */
+static int64_t limit_most(const struct app *a, size_t row)
+{
+    const struct limits l = sandboxes_limits(a);
+    const uint64_t most[] = {l.memory_max >> MB, l.workspace_max >> MB, l.workspace_files,
+                             l.pids_max};
+
+    return (int64_t)most[row];
+}
+
+/* A request may ask for less than the configuration gives, not for more. */
+static void check_limit(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    int64_t n = *(const int64_t *)value, least, most;
+    size_t i = 0;
+
+    while (limit_rows[i].at != f->at)
+        i++;
+    least = (int64_t)config_options[limit_rows[i].option].min;
+    most = limit_most(s->user, i);
+    if (n < least || n > most)
+        shape_complain(s, f->name, NULL, "value_error", "must be from %lld to %lld",
+                       (long long)least, (long long)most);
+}
+
+static void check_text(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    const struct bytes *b = value;
+
+    if (strlen(b->p) != b->n)
+        shape_complain(s, f->name, NULL, "value_error", "String should not contain NUL");
+}
+
+/* clang-format off */
+#define NETWORK_SCHEMA \
+    "{\"anyOf\":[{\"type\":\"object\",\"properties\":{\"mode\":{\"enum\":[\"none\",\"host\"]}}}," \
+    "{\"enum\":[\"none\",\"host\"]}]}"
+#define AT(member) offsetof(struct limits_body, member)
+static const struct shape_field limit_fields[] = {
+    {"memory_mb", SHAPE_INT, 0, AT(memory_mb), INT64_MIN, 0, check_limit, "MiB of memory"},
+    {"disk_mb", SHAPE_INT, 0, AT(disk_mb), INT64_MIN, 0, check_limit, "MiB of disk"},
+    {"files", SHAPE_INT, 0, AT(files), INT64_MIN, 0, check_limit, "files and directories"},
+    {"pids", SHAPE_INT, 0, AT(pids), INT64_MIN, 0, check_limit, "processes and threads"},
+};
+#undef AT
+static const struct shape limits_shape = {limit_fields, ARRAY_LEN(limit_fields), SHAPE_NULLS, "SandboxLimits"};
+
+struct network_body {
+    struct bytes mode;
+};
+static const struct shape_field network_fields[] = {
+    {"mode", SHAPE_STRING, 0, offsetof(struct network_body, mode), .help = "none or host"},
+};
+static const struct shape network_shape = {network_fields, ARRAY_LEN(network_fields), SHAPE_NULLS, NULL};
+
+#define AT(member) offsetof(struct create_body, member)
+static const struct shape_field create_fields[] = {
+    {"name", SHAPE_STRING, 0, AT(name), 0, 0, check_text, "a name of your own, to find it again"},
+    {"isolation", SHAPE_STRING, 0, AT(isolation), 0, 0, check_text,
+     "name of a jail that ISOLATION allows, default the first of them"},
+    {"env", SHAPE_STRINGS, 0, AT(env), 0, ENV_MAX, NULL, "environment variables of every command"},
+    {"limits", SHAPE_NESTED, 0, AT(limits), .inner = &limits_shape, .help = "less than the configuration gives"},
+    {"network", SHAPE_RAW, 0, AT(network), .accepts = BIT(JSON_OBJECT) | BIT(JSON_STRING),
+     .schema = NETWORK_SCHEMA, .help = "none, or host where ALLOW_HOST_NETWORK is true"},
+    {"timeout", SHAPE_NUMBER, 0, AT(timeout_s), 0, IDLE_MAX_S, NULL,
+     "seconds without a request after which it is deleted; 0: never"},
+};
+#undef AT
+/* clang-format on */
+const struct shape create_shape = {create_fields, ARRAY_LEN(create_fields), SHAPE_NULLS,
+                                   "SandboxCreate"};
+
+static int take_network(struct create_body *b, struct shaping *s, const struct app *a, bool *ret,
+                        struct err *e)
+{
+    struct network_body n = {
+        .mode = {"none", 4}
+    };
+    struct json_value mode;
+
+    *ret = false;
+    if (!b->network.p)
+        return 0;
+    if (b->network.type == JSON_OBJECT) {
+        if (shape_value(&network_shape, b->network, "network", &n, s) < 0)
+            return shape_err(s, e);
+        *ret = strcmp(n.mode.p, "host") == 0;
+    } else {
+        mode = b->network;
+        *ret = json_key_is(mode, "host");
+        if (!*ret && !json_key_is(mode, "none"))
+            n.mode = (struct bytes){"", 0};
+    }
+    if (*ret && !a->config.host_network)
+        return err_set(e, ERR_DENIED, "network.mode: 'host' needs ALLOW_HOST_NETWORK=true");
+    if (!*ret && strcmp(n.mode.p, "none") != 0)
+        return err_set(e, ERR_CALLER, "network.mode: must be 'none' or 'host'");
+    return 0;
+}
+
+static struct persistent_spec spec_of(const struct app *a, const struct create_body *b,
+                                      bool host_network)
+{
+    struct persistent_spec spec = {
+        .name = b->name.p ? b->name.p : "",
+        .isolation = b->isolation.p,
+        .env = b->env.v,
+        .env_n = b->env.n,
+        .limits = sandboxes_limits(a),
+        .idle_ms = b->timeout_s < 0 ? a->config.sandbox_idle_s * MS_PER_S
+                                    : (uint64_t)(b->timeout_s * MS_PER_S),
+        .host_network = host_network,
+    };
+    struct limits *l = &spec.limits;
+
+    if (b->limits.memory_mb)
+        l->memory_max = (uint64_t)b->limits.memory_mb << MB;
+    if (b->limits.disk_mb)
+        l->workspace_max = (uint64_t)b->limits.disk_mb << MB;
+    if (b->limits.files)
+        l->workspace_files = (uint64_t)b->limits.files;
+    if (b->limits.pids)
+        l->pids_max = (uint32_t)b->limits.pids;
+    return spec;
+}
+
+void api_sandbox_create(struct http_call *c)
+{
+    struct app *a = http_app(c);
+    cleanup_with(shaping_done) struct shaping s = {0};
+    struct create_body b = {.timeout_s = -1};
+    struct persistent_spec spec;
+    struct persistent *p;
+    bool host_network;
+    struct err e;
+
+    if (http_request(c)->body_n > 0 && !dialect_decode(c, &create_shape, &b, &s))
+        return;
+    if (take_network(&b, &s, a, &host_network, &e) < 0) {
+        http_reply_error(c, &e);
+        return;
+    }
+    spec = spec_of(a, &b, host_network);
+    if (sandboxes_create(a->sandboxes, &spec, &p, &e) < 0)
+        http_reply_error(c, &e);
+    else
+        reply_one(c, 201, p);
+}

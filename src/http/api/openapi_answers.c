@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/* Schemas of answers, for the documentation. tests/api/test_openapi.py compares them with answers.
+ */
+#include "base/cleanup.h"
+#include "http/api/openapi.h"
+
+/* clang-format off */
+#define T_STRING  "{\"type\":\"string\"}"
+#define T_TEXT    "{\"type\":[\"string\",\"null\"]}"
+#define T_INT     "{\"type\":\"integer\"}"
+#define T_NUMBER  "{\"type\":\"number\"}"
+#define T_BOOL    "{\"type\":\"boolean\"}"
+#define T_OBJECT  "{\"type\":\"object\",\"additionalProperties\":true}"
+#define T_ANY     "{}"
+#define T_STRINGS "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"
+#define T_OBJECTS "{\"type\":\"array\",\"items\":" T_OBJECT "}"
+#define T_REF(name)  "{\"$ref\":\"#/components/schemas/" name "\"}"
+#define T_LIST(name) "{\"type\":\"array\",\"items\":" T_REF(name) "}"
+#define T_OUTCOME "{\"type\":\"string\",\"enum\":[\"success\",\"error\",\"crash\",\"timeout\",\"terminated\"]}"
+#define T_ENGINE  "{\"type\":\"string\",\"enum\":[\"native\",\"wasm\"]}"
+#define T_STATUS  "{\"type\":\"string\",\"enum\":[\"success\",\"failed\",\"timeout\",\"error\"]}"
+#define T_STATE \
+    "{\"type\":\"string\",\"enum\":[\"loading\",\"idle\",\"busy\",\"collecting\",\"stopping\",\"down\"]}"
+
+static const struct openapi_member execution_members[] = {
+    {"execution_id",      T_STRING,  "as asked for, or made"                                          },
+    {"status",            T_STATUS,  "error: the sandbox failed or a resource limit was met"          },
+    {"stdout",            T_STRING,  "exactly what the program wrote"                                 },
+    {"stderr",            T_STRING,  "the same, and at the end why it was stopped, if it was"         },
+    {"exit_code",         T_INT,     "128 + signal; -1 when it did not end by itself"                 },
+    {"execution_time",    T_NUMBER,  "seconds of wall time"                                           },
+    {"return_value",      T_ANY,     "what the handler returned, any JSON value"                      },
+    {"metrics",           T_OBJECT,  "duration_ms, cpu_time_ms, peak_memory_mb, io_*_bytes"           },
+    {"artifacts",         T_STRINGS, "files left in the workspace, relative, sorted"                  },
+    {"artifact_metadata", T_OBJECTS, "path, size, mime_type, type, created_at, checksum (SHA-256)"    },
+    {"stdout_truncated",  T_BOOL,    "only when stdout was cut"                                       },
+    {"stderr_truncated",  T_BOOL,    "only when stderr was cut"                                       },
+    {"error",             T_OBJECT,  "type, message and stack of an exception, if there was one"      },
+    {"termination",       T_OBJECT,  "reason, and signal, limit, limit_value, observed, hint if known"},
+    {"denied",            T_OBJECTS, "only after a failure: what was refused, setting, advice"        },
+    {"isolation",         T_OBJECT,  "jail, template, warm, traits"                                   },
+    {"timings",           T_OBJECT,  "queue_ms, start_ms, run_ms, collect_ms, total_ms"               },
+};
+
+static const struct openapi_member pending_members[] = {
+    {"execution_id", T_STRING, "ask for it at /v1/executions/{id}"},
+    {"status",       T_STRING, "PENDING"                          },
+    {"message",      T_STRING, "Execution submitted"              },
+};
+
+static const struct openapi_member synced_members[] = {
+    {"status",                 T_STRING,  "completed"},
+    {"installed_dependencies", T_OBJECTS,
+     "name, version, install_location, install_time, "
+     "is_from_template; transitive ones, too"        },
+    {"error",                  T_STRING,  "empty"    },
+    {"started_at",             T_STRING,  "UTC"      },
+    {"completed_at",           T_STRING,  "UTC"      },
+};
+
+static const struct openapi_member problem_members[] = {
+    {"error_code",   T_STRING, "a stable name, such as Executor.ValidationError" },
+    {"description",  T_STRING, "what kind of problem it is"                      },
+    {"error_detail", T_TEXT, "what it is about"                                },
+    {"solution",     T_TEXT, "what may help; may be null"                      },
+    {"request_id",   T_STRING, "as in the X-Request-Id header"                   },
+    {"detail",       T_ANY,    "for validation errors a list of {type, loc, msg}"},
+};
+
+static const struct openapi_member files_members[] = {
+    {"created", T_OBJECTS, "type, path, content, size, timestamp"},
+    {"modified", T_OBJECTS, "the same, and oldContent"},
+    {"deleted", T_OBJECTS, "type, path, oldContent"},
+    {"denied", T_OBJECTS, "path, operation"},
+    {"leftOut", T_INT, "changes that are not listed, if there are any"},
+};
+
+static const struct openapi_member result_members[] = {
+    {"status", T_OUTCOME, "what became of it"},
+    {"success", T_BOOL, "status is success"},
+    {"result", T_ANY, "what the function returned, any JSON value"},
+    {"error", T_OBJECT, "type, message, stack"},
+    {"stdout", T_STRING, "exactly what was written"},
+    {"stderr", T_STRING, "the same"},
+    {"exitCode", T_INT, "0; 1 after an error, 124 a timeout, 143 cancelled"},
+    {"files", T_REF("FunctionFiles"), "what it changed"},
+    {"sync", T_OBJECT, "synced, failed, skipped, rolledBack, events"},
+    {"meta", T_OBJECT, "duration, signatureSource, callId, engine, language, functionName, argsMode, loading, loadingReason"},
+    {"session", T_OBJECT, "of a session: id, generation, call, restarted, reason, interrupted, reset"},
+    {"id", T_STRING, "of a session that was created"},
+    {"items", T_INT, "of a stream: how many there were"},
+    {"termination", T_OBJECT, "reason, and signal, limit, limit_value, hint if known"},
+    {"isolation", T_OBJECT, "jail, warm, traits"},
+    {"timings", T_OBJECT, "queue_ms, start_ms, run_ms, collect_ms, total_ms"},
+};
+
+static const struct openapi_member session_members[] = {
+    {"id", T_STRING, ""},
+    {"language", T_TEXT, ""},
+    {"engine", T_ENGINE, ""},
+    {"isolation", T_TEXT, "name of its jail"},
+    {"state", T_STATE, "down: there is no process until the next call"},
+    {"createdAt", T_STRING, "UTC"},
+    {"generation", T_INT, "processes so far"},
+    {"calls", T_INT, "begun so far"},
+    {"queued", T_INT, "calls that wait"},
+    {"timeout", T_NUMBER, "of a call that names none"},
+    {"idleTimeout", T_NUMBER, "0: never"},
+    {"idleFor", T_NUMBER, "seconds, while it rests"},
+    {"lost", T_STRING, "why its state was lost, until a call has told"},
+    {"limits", T_OBJECT, "memoryMb, workspaceMb, pids, outputBytes, resultBytes, queue"},
+    {"usage", T_OBJECT, "cpuMs, memoryPeakBytes"},
+};
+
+static const struct openapi_member sessions_members[] = {
+    {"sessions", T_LIST("Session"), "those there are"},
+};
+
+static const struct openapi_member root_members[] = {
+    {"service", T_STRING, "sandbox-executor"},
+    {"version", T_STRING, ""},
+    {"docs", T_STRING, "path of this documentation"},
+    {"health", T_STRING, "path"},
+    {"execute", T_STRING, "path"},
+    {"openapi", T_STRING, "path"},
+};
+
+static const struct openapi_member health_members[] = {
+    {"status", T_STRING, "ok, or unhealthy with 503"},
+    {"version", T_STRING, ""},
+    {"isolation", T_STRING, "name of the default jail"},
+    {"warning", T_STRING, "if programs run without isolation"},
+    {"platform", T_STRING, ""},
+    {"uptime_seconds", T_NUMBER, ""},
+    {"active_executions", T_INT, ""},
+    {"reason", T_STRING, "of what is wrong"},
+    {"detail", T_ANY, "the same where older clients look"},
+};
+
+static const struct openapi_member about_members[] = {
+    {"service", T_STRING, ""},
+    {"version", T_STRING, ""},
+    {"isolation", T_STRING, "name of the default jail"},
+    {"platform", T_STRING, ""},
+    {"kernel", T_STRING, "release"},
+    {"machine", T_STRING, ""},
+    {"workspace_path", T_STRING, ""},
+    {"uptime_seconds", T_NUMBER, ""},
+    {"active_executions", T_INT, ""},
+    {"queued_executions", T_INT, ""},
+    {"retained_executions", T_INT, ""},
+    {"languages", T_OBJECTS, "name, version, available"},
+};
+
+static const struct openapi_member capabilities_members[] = {
+    {"version", T_STRING, ""},
+    {"jail", T_STRING, "the default one"},
+    {"isolation_level", T_STRING, ""},
+    {"traits", T_STRINGS, "what the default jail isolates"},
+    {"traits_missing", T_STRINGS, "what it does not"},
+    {"templates", T_ANY, "warmed interpreters, and why one cannot be warmed"},
+    {"jails", T_OBJECTS, "name, allowed, available, default, version, reason"},
+    {"limits", T_OBJECT, "of one execution"},
+    {"languages", T_OBJECTS, "name, version, available"},
+    {"wasm", T_OBJECT, "languages of the engine wasm"},
+    {"settings", T_OBJECT, "sizes and sources of options"},
+    {"dependency_sync", T_BOOL, "packages can be installed"},
+};
+
+static const struct openapi_member openapi_members[] = {
+    {"openapi", T_STRING, "version"},
+    {"paths", T_OBJECT, ""},
+};
+
+static const struct openapi_member state_members[] = {
+    {"execution_id", T_STRING, ""},
+    {"session_id", T_TEXT, ""},
+    {"state", T_STRING, "queued, running, done"},
+    {"status", T_TEXT, "of a finished one"},
+    {"language", T_STRING, ""},
+    {"created_at", T_STRING, "UTC"},
+    {"progress", T_ANY, "what the program last reported, or null"},
+    {"result", "{\"anyOf\":[" T_REF("ExecutionResult") ",{\"type\":\"null\"}]}", "of a finished one"},
+};
+
+static const struct openapi_member stopping_members[] = {
+    {"execution_id", T_STRING, ""},
+    {"state", T_STRING, "stopping"},
+};
+
+static const struct openapi_member report_members[] = {
+    {"synced", T_STRINGS, "paths written back"},
+    {"failed", T_OBJECTS, "path and error"},
+    {"skipped", T_STRINGS, "paths"},
+    {"rolledBack", T_BOOL, "what was written was undone"},
+    {"aborted", T_BOOL, "a rule ended it"},
+    {"events", T_OBJECTS, "what happened, in order"},
+};
+
+static const struct openapi_member inspection_members[] = {
+    {"language", T_STRING, ""},
+    {"functions", T_OBJECTS, "name, signature, schema"},
+    {"complete", T_BOOL, "all could be read"},
+    {"issues", T_OBJECTS, "what could not be read"},
+};
+
+static const struct openapi_member command_members[] = {
+    {"stdout", T_STRING, ""},
+    {"stderr", T_STRING, ""},
+    {"error", T_STRING, "if the code is not 0"},
+    {"code", T_INT, "-1: ended by a signal"},
+    {"stdout_truncated", T_BOOL, "only when it was cut"},
+    {"stderr_truncated", T_BOOL, "only when it was cut"},
+    {"denied", T_OBJECTS, "what was refused, setting, advice"},
+};
+
+static const struct openapi_member changed_members[] = {
+    {"error", T_STRING, "why not"},
+    {"success", T_BOOL, ""},
+};
+
+static const struct openapi_member content_members[] = {
+    {"content", T_STRING, "the file as text"},
+    {"error", T_STRING, "why not"},
+};
+
+static const struct openapi_member entries_members[] = {
+    {"entries", T_STRINGS, "names, sorted"},
+    {"error", T_STRING, "why not"},
+};
+
+static const struct openapi_member port_members[] = {
+    {"message", T_STRING, ""},
+    {"port", T_STRING, ""},
+    {"proxy_port", T_INT, "where it can be reached, of a named sandbox"},
+    {"current_port", T_STRING, "of a conflict"},
+    {"error", T_STRING, ""},
+    {"success", T_BOOL, ""},
+};
+
+static const struct openapi_member started_members[] = {
+    {"id", T_STRING, ""},
+    {"pid", T_INT, "inside"},
+    {"status", T_STRING, "running, completed, failed, killed"},
+    {"error", T_STRING, "why not"},
+};
+
+static const struct openapi_member process_members[] = {
+    {"command", T_STRING, ""},
+    {"id", T_STRING, ""},
+    {"pid", T_INT, "inside"},
+    {"status", T_STRING, "running, completed, failed, killed"},
+    {"exit_code", "{\"type\":[\"integer\",\"null\"]}", "null while it runs"},
+    {"started_at", T_STRING, "RFC 3339"},
+    {"completed_at", T_TEXT, "null while it runs"},
+};
+
+static const struct openapi_member processes_members[] = {
+    {"processes", T_LIST("Process"), "in the order of their start"},
+};
+
+static const struct openapi_member killed_members[] = {
+    {"success", T_BOOL, ""},
+    {"message", T_STRING, ""},
+    {"error", T_STRING, "why not"},
+};
+
+static const struct openapi_member sandbox_members[] = {
+    {"id", T_STRING, ""},
+    {"name", T_STRING, ""},
+    {"state", T_STRING, "running or ending"},
+    {"created_at", T_STRING, "UTC"},
+    {"timeout", T_NUMBER, "seconds without a request; 0: never"},
+    {"limits", T_OBJECT, "memory_mb, disk_mb, files, pids"},
+    {"isolation", T_STRING, "name of its jail"},
+    {"network", T_OBJECT, "mode: none or host"},
+    {"env", T_STRINGS, "names of variables"},
+    {"bound_port", T_TEXT, ""},
+    {"proxy_port", "{\"type\":[\"integer\",\"null\"]}", ""},
+    {"processes", T_OBJECT, "running, kept"},
+    {"writable", T_STRINGS, "directories; of one that is asked for alone"},
+    {"usage", T_OBJECT, "cpu_ms, memory_bytes, memory_peak_bytes, oom_kills, pids, disk_bytes"},
+};
+
+static const struct openapi_member sandboxes_members[] = {
+    {"sandboxes", T_LIST("Sandbox"), "those there are"},
+};
+
+static const struct openapi_member written_members[] = {
+    {"path", T_STRING, ""},
+    {"size", T_INT, "bytes"},
+    {"files", T_INT, "of an archive"},
+    {"directories", T_INT, "of an archive"},
+};
+
+#define SCHEMA(name, members, required) {name, members, ARRAY_LEN(members), required}
+const struct openapi_schema openapi_answers[] = {
+    SCHEMA("ExecutionResult", execution_members, "[\"execution_id\",\"status\",\"stdout\",\"stderr\",\"exit_code\"]"),
+    SCHEMA("ExecutionPending", pending_members, "[\"execution_id\",\"status\"]"),
+    SCHEMA("DependencySync", synced_members, "[\"status\"]"),
+    SCHEMA("Problem", problem_members, "[\"error_code\",\"description\",\"request_id\"]"),
+    SCHEMA("FunctionFiles", files_members, NULL),
+    SCHEMA("FunctionResult", result_members, "[\"status\",\"success\"]"),
+    SCHEMA("Session", session_members, "[\"id\",\"state\"]"),
+    SCHEMA("Sessions", sessions_members, "[\"sessions\"]"),
+    SCHEMA("Root", root_members, "[\"service\",\"version\"]"),
+    SCHEMA("Health", health_members, "[\"status\"]"),
+    SCHEMA("Info", about_members, NULL),
+    SCHEMA("Capabilities", capabilities_members, NULL),
+    SCHEMA("OpenApi", openapi_members, "[\"openapi\",\"paths\"]"),
+    SCHEMA("Execution", state_members, "[\"execution_id\",\"state\"]"),
+    SCHEMA("ExecutionStopping", stopping_members, NULL),
+    SCHEMA("SyncReport", report_members, NULL),
+    SCHEMA("Inspection", inspection_members, NULL),
+    SCHEMA("CommandResult", command_members, "[\"stdout\",\"stderr\",\"code\"]"),
+    SCHEMA("Changed", changed_members, "[\"success\"]"),
+    SCHEMA("FileContent", content_members, NULL),
+    SCHEMA("Entries", entries_members, NULL),
+    SCHEMA("PortBound", port_members, "[\"success\"]"),
+    SCHEMA("ProcessStarted", started_members, "[\"id\"]"),
+    SCHEMA("Process", process_members, "[\"id\",\"status\"]"),
+    SCHEMA("Processes", processes_members, "[\"processes\"]"),
+    SCHEMA("ProcessKilled", killed_members, "[\"success\"]"),
+    SCHEMA("Sandbox", sandbox_members, "[\"id\",\"name\",\"state\"]"),
+    SCHEMA("Sandboxes", sandboxes_members, "[\"sandboxes\"]"),
+    SCHEMA("FileWritten", written_members, "[\"path\"]"),
+};
+/* clang-format on */
+const size_t openapi_answers_n = ARRAY_LEN(openapi_answers);

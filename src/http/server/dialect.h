@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A dialect: one family of endpoints and how it speaks. The server knows requests, bodies and
+ * answers; which path belongs to whom, who may call, how a body is decoded and how an error looks
+ * is the dialect's. Adding one touches its own folder and one row of api_dialects[].
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "core/shape.h"
+#include "http/server/http_call.h"
+#include "http/server/route.h"
+
+enum { DIALECT_CREDENTIALS_MAX = 4096 };
+
+enum {
+    DIALECT_REQUEST_ID = BIT(0), /* answers carry X-Request-Id */
+    DIALECT_ALLOW = BIT(1),      /* 405 carries Allow */
+    DIALECT_KEEP_ALIVE = BIT(2), /* streams say Connection: keep-alive */
+};
+
+struct dialect {
+    const char *name;
+    struct route_table routes;
+    const char *prefix; /* paths that no row matches but that are its own, too; NULL: none */
+    unsigned traits;
+    bool lenient; /* bodies are decoded leniently (core/shape.h) */
+    /* What stands for the Authorization header; NULL: that header. May use the room. */
+    const char *(*credentials)(const struct http_call *c, char room[DIALECT_CREDENTIALS_MAX]);
+    /* Answers a status that the server itself refuses with. words: what is wrong with this request;
+     * NULL: what the status says. */
+    void (*refuse)(struct http_call *c, int status, const char *words);
+    /* Answers an error of a use case. */
+    void (*error)(struct http_call *c, const struct err *e);
+    /* Answers a body that could not be decoded. */
+    void (*issues)(struct http_call *c, const struct shaping *s);
+};
+
+/* Decodes the body of a call as its dialect does; the checks get http_app() as `user`. False:
+ * answered. The shaping is to be released in both cases. */
+bool dialect_decode(struct http_call *c, const struct shape *shape, void *target,
+                    struct shaping *s);

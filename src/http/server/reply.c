@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Answers. Everything here appends to the connection's output and kicks it;
+ * nothing is written to the socket before the handler has returned.
+ */
+#include "http/server/reply.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/digits.h"
+#include "base/jw.h"
+#include "http/server/conn.h"
+
+enum {
+    REPLY_HEAD_MAX = 1024, /* status line and our own fields */
+    REPLY_COPY_MAX = 4096, /* bodies up to this are copied, larger ones referenced */
+    REPLY_UNKNOWN = -1,    /* length of a stream */
+};
+
+/* clang-format off */
+static const struct {
+    int status;
+    const char *reason;
+} reasons[] = {
+    {200, "OK"},                   {201, "Created"},             {202, "Accepted"},
+    {204, "No Content"},           {206, "Partial Content"},     {304, "Not Modified"},
+    {307, "Temporary Redirect"},   {400, "Bad Request"},         {401, "Unauthorized"},
+    {403, "Forbidden"},            {404, "Not Found"},           {405, "Method Not Allowed"},
+    {408, "Request Timeout"},      {409, "Conflict"},            {410, "Gone"},
+    {411, "Length Required"},      {412, "Precondition Failed"}, {413, "Content Too Large"},
+    {414, "URI Too Long"},         {415, "Unsupported Media Type"},
+    {416, "Range Not Satisfiable"}, {417, "Expectation Failed"}, {422, "Unprocessable Content"},
+    {429, "Too Many Requests"},    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"}, {501, "Not Implemented"},    {502, "Bad Gateway"},
+    {503, "Service Unavailable"},  {504, "Gateway Timeout"},
+    {505, "HTTP Version Not Supported"}, {507, "Insufficient Storage"},
+};
+
+/* clang-format on */
+
+const char *reply_reason(int status)
+{
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return "Unknown";
+}
+
+static bool has_no_body(int status)
+{
+    return status == 204 || status == 304;
+}
+
+static void put_field(struct buf *b, const char *name, const char *value)
+{
+    (void)buf_puts(b, name);
+    (void)buf_puts(b, value);
+    (void)buf_puts(b, "\r\n");
+}
+
+static void put_length(struct buf *b, int64_t length)
+{
+    struct jw w = JW(b);
+
+    (void)buf_puts(b, "Content-Length: ");
+    jw_int(&w, length); /* by hand (jw.c) */
+    (void)buf_puts(b, "\r\n");
+}
+
+/* Content-Length, or chunks, or (for HTTP/1.0) nothing but the end of the connection. */
+static void put_framing(struct http_call *c, struct buf *b, int64_t length)
+{
+    if (has_no_body(c->status))
+        return;
+    if (length >= 0)
+        put_length(b, length);
+    else if (c->minor > 0)
+        (void)buf_puts(b, "Transfer-Encoding: chunked\r\n");
+    else
+        c->conn->keep = false;
+}
+
+/* By hand, as all of a head: printf is the largest thing that an answer would have to wait for. */
+static void put_status(struct buf *b, int status)
+{
+    char digits[3];
+
+    (void)digits_before(digits + sizeof digits, (uint64_t)status, sizeof digits);
+    (void)buf_puts(b, "HTTP/1.1 ");
+    (void)buf_put(b, digits, sizeof digits);
+    put_field(b, " ", reply_reason(status));
+}
+
+static void put_head(struct http_call *c, const char *type, int64_t length)
+{
+    struct evbuffer *out = conn_out(c->conn);
+    struct buf b = BUF_INIT(REPLY_HEAD_MAX + CALL_EXTRA_MAX);
+
+    (void)buf_reserve(&b, REPLY_HEAD_MAX / 2);
+    put_status(&b, c->status);
+    put_field(&b, "Date: ", server_date(c->srv));
+    if (type && !has_no_body(c->status))
+        put_field(&b, "Content-Type: ", type);
+    put_framing(c, &b, length);
+    conn_decide_keep(c->conn);
+    if (!c->conn->keep)
+        (void)buf_puts(&b, "Connection: close\r\n");
+    else if (c->minor == 0 || (length < 0 && c->dialect->traits & DIALECT_KEEP_ALIVE))
+        (void)buf_puts(&b, "Connection: keep-alive\r\n");
+    if (c->dialect->traits & DIALECT_REQUEST_ID)
+        put_field(&b, "X-Request-Id: ", c->req.id);
+    (void)buf_puts(&b, "X-Content-Type-Options: nosniff\r\n");
+    (void)buf_put(&b, c->extra.p, c->extra.n);
+    (void)buf_puts(&b, "\r\n");
+    c->conn->broken |= b.failed || !out || evbuffer_add(out, b.p, b.n) < 0;
+    buf_done(&b);
+}
+
+/*
+ * Begins the answer. False when there is nobody to answer: the call has been
+ * answered, or its client is gone and the call (then freed) with it.
+ */
+static bool begin(struct http_call *c, int status, const char *type, int64_t length)
+{
+    if (c->answered || c->streaming)
+        return false;
+    if (!c->conn) {
+        call_orphan_free(c);
+        return false;
+    }
+    c->status = status;
+    c->srv->count.requests[status / 100 % 6]++;
+    put_head(c, type, length);
+    return true;
+}
+
+static void finish(struct http_call *c)
+{
+    c->answered = true;
+    conn_kick(c->conn);
+}
+
+static void free_body(const void *p, size_t n, void *user)
+{
+    (void)p;
+    (void)n;
+    free(user);
+}
+
+/* Takes the buffer's memory: what is large is sent from where it lies. */
+static void put_body(struct conn *c, struct buf *body)
+{
+    struct evbuffer *out = body->n > 0 ? conn_out(c) : NULL;
+    size_t n = body->n;
+    char *p;
+
+    if (!out)
+        return;
+    if (n <= REPLY_COPY_MAX) {
+        c->broken |= evbuffer_add(out, body->p, n) < 0;
+        return;
+    }
+    p = buf_take(body, NULL);
+    if (evbuffer_add_reference(out, p, n, free_body, p) < 0) {
+        free(p);
+        c->broken = true;
+    }
+}
+
+void http_reply(struct http_call *c, int status, const char *type, struct buf *body)
+{
+    /* A body that outgrew its buffer would be a lie. */
+    if (body && body->failed) {
+        buf_done(body);
+        reply_status(c, 500);
+        return;
+    }
+    if (begin(c, status, type, body ? (int64_t)body->n : 0)) {
+        if (body && !c->req.head && !has_no_body(status))
+            put_body(c->conn, body);
+        finish(c);
+    }
+    if (body)
+        buf_done(body);
+}
+
+void http_reply_text(struct http_call *c, int status, const char *text)
+{
+    size_t n = strlen(text);
+    struct buf body = BUF_INIT(n + 1);
+
+    (void)buf_put(&body, text, n);
+    if (n == 0 || text[n - 1] != '\n')
+        (void)buf_putc(&body, '\n');
+    http_reply(c, status, "text/plain; charset=utf-8", &body);
+}
+
+void reply_status(struct http_call *c, int status)
+{
+    if (status == 503)
+        http_set_header(c, "Retry-After", "1");
+    c->dialect->refuse(c, status, NULL);
+}
+
+void reply_refusal(struct http_call *c, int status, const char *words)
+{
+    c->dialect->refuse(c, status, words);
+}
+
+/* clang-format off */
+static const int kinds[] = {
+    [ERR_NONE]   = 500,
+    [ERR_CALLER] = 400,
+    [ERR_DENIED] = 403,
+    [ERR_ABSENT] = 404,
+    [ERR_BUSY]   = 503,
+    [ERR_HOST]   = 500,
+    [ERR_BUG]    = 500,
+};
+/* clang-format on */
+_Static_assert(ARRAY_LEN(kinds) == ERR_KIND_COUNT, "every kind has a status");
+
+int reply_status_of(const struct err *e)
+{
+    return kinds[e->kind];
+}
+
+void http_reply_error(struct http_call *c, const struct err *e)
+{
+    if (reply_status_of(e) == 503)
+        http_set_header(c, "Retry-After", "1");
+    c->dialect->error(c, e);
+}
+
+void http_reply_file(struct http_call *c, int status, const char *type, int fd, uint64_t offset,
+                     uint64_t length)
+{
+    cleanup_close int taken = fd;
+
+    if (!begin(c, status, type, (int64_t)length))
+        return;
+    if (!c->req.head && length > 0)
+        c->conn->file = (struct conn_file){take_fd(&taken), offset, length};
+    finish(c);
+}
+
+void http_stream_begin(struct http_call *c, int status, const char *type)
+{
+    if (c->answered || c->streaming)
+        return;
+    if (c->conn) {
+        c->status = status;
+        c->srv->count.requests[status / 100 % 6]++;
+        put_head(c, type, REPLY_UNKNOWN);
+        conn_kick(c->conn);
+    }
+    c->streaming = true;
+    c->srv->count.streams++;
+}
+
+static void put_chunk(struct http_call *c, const void *p, size_t n)
+{
+    struct evbuffer *out = conn_out(c->conn);
+    bool chunked = c->minor > 0;
+
+    if (!out || (chunked && evbuffer_add_printf(out, "%zx\r\n", n) < 0) ||
+        evbuffer_add(out, p, n) < 0 || (chunked && evbuffer_add(out, "\r\n", 2) < 0))
+        c->conn->broken = true;
+}
+
+size_t http_stream_write(struct http_call *c, const void *p, size_t n)
+{
+    size_t waiting;
+
+    if (!c->conn || !c->streaming || c->answered)
+        return 0;
+    /* An empty chunk would end the stream. */
+    if (n > 0 && !c->req.head && !c->conn->broken) {
+        put_chunk(c, p, n);
+        conn_kick(c->conn);
+    }
+    waiting = conn_pending(c->conn);
+    c->choked |= waiting >= HTTP_STREAM_HIGH;
+    c->conn->broken |= waiting > CONN_OUT_MAX;
+    return waiting;
+}
+
+void http_stream_end(struct http_call *c)
+{
+    if (!c->streaming || c->answered)
+        return;
+    if (!c->conn) {
+        call_orphan_free(c);
+        return;
+    }
+    call_put_last_chunk(c);
+    finish(c);
+}
+
+void http_stream_abort(struct http_call *c)
+{
+    if (!c->streaming || c->answered)
+        return;
+    if (!c->conn) {
+        call_orphan_free(c);
+        return;
+    }
+    c->answered = true;
+    c->conn->broken = true;
+    conn_kick(c->conn);
+}
+
+void call_put_last_chunk(struct http_call *c)
+{
+    struct evbuffer *out;
+
+    if (c->minor == 0 || c->req.head)
+        return; /* it ends with the connection, or has no body at all */
+    out = conn_out(c->conn);
+    c->conn->broken |= !out || evbuffer_add(out, "0\r\n\r\n", 5) < 0;
+}
