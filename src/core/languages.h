@@ -2,8 +2,8 @@
 /*
  * Every language, once: its names, how it is started, and what can be done with it. /execute,
  * function calls, the inspector, interpreters that are started ahead and sbx all read this table
- * (languages.c). The rest of a language is its wrappers, src/lang/wrap/. ARCHITECTURE.md tells how one
- * is added. Pure.
+ * (languages.c). The rest of a language is its wrappers, src/lang/wrap/. ARCHITECTURE.md tells how
+ * one is added. Pure.
  */
 #pragma once
 

@@ -6,9 +6,9 @@
  * ends everything.
  *
  * The end, without a pid namespace: init is a subreaper, so nothing it started can leave
- * its tree by losing its parent, and killing the tree is exact (process_tree.h). A tenant may kill its
- * init, they share a user; then the tree comes to the keeper, a subreaper as well, which ends it;
- * the launcher and the guard stand behind it in the same way. As root the tenants have users of
+ * its tree by losing its parent, and killing the tree is exact (process_tree.h). A tenant may kill
+ * its init, they share a user; then the tree comes to the keeper, a subreaper as well, which ends
+ * it; the launcher and the guard stand behind it in the same way. As root the tenants have users of
  * their own and cannot reach any of these.
  */
 #pragma once

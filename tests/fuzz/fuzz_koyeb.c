@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/api/koyeb.h"
+#include "http/api/koyeb/koyeb.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

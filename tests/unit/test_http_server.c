@@ -26,7 +26,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/api/koyeb.h"
+#include "http/api/koyeb/koyeb.h"
 #include "http/api/problem.h"
 #include "http/server/dialect.h"
 #include "http/server/reply.h"

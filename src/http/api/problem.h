@@ -2,7 +2,7 @@
 /* Errors of our own endpoints: one JSON object, with what may help. */
 #pragma once
 
-#include "http/server/http_call.h"
+#include "http/server/dialect.h"
 
 struct shaping;
 
@@ -28,3 +28,8 @@ void problem_error(struct http_call *c, const struct err *e);
 void problem_issues(struct http_call *c, const struct shaping *s);
 /* The same, with other words for the first issue. */
 void problem_issues_as(struct http_call *c, const struct shaping *s, const char *words);
+
+/* The members that the dialects of ours have in common. */
+#define API_OURS(rows)                                                                             \
+    .routes = {rows, ARRAY_LEN(rows)}, .traits = DIALECT_REQUEST_ID | DIALECT_ALLOW,               \
+    .refuse = problem_refuse, .error = problem_error, .issues = problem_issues

@@ -32,6 +32,9 @@ struct koyeb_body {
 /* What the endpoints know of it. */
 extern const struct shape koyeb_command, koyeb_path, koyeb_file, koyeb_port, koyeb_id;
 
+/* The largest body that carries the content of a file. */
+uint64_t koyeb_file_max(const struct app *a);
+
 /* The body of a call, decoded as its dialect does. False: answered. The body is to be done with in
  * both cases. */
 bool koyeb_body(struct http_call *c, const struct shape *shape, struct koyeb_body *ret);

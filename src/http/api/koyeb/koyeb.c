@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "http/api/koyeb.h"
+#include "http/api/koyeb/koyeb.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -48,6 +48,11 @@ const struct shape koyeb_path = {path_fields, ARRAY_LEN(path_fields), SHAPE_NULL
 const struct shape koyeb_file = {file_fields, ARRAY_LEN(file_fields), SHAPE_NULLS, "FileWrite"};
 const struct shape koyeb_port = {port_fields, ARRAY_LEN(port_fields), SHAPE_NULLS, "PortRequest"};
 const struct shape koyeb_id = {id_fields, ARRAY_LEN(id_fields), SHAPE_NULLS, "ProcessRequest"};
+
+uint64_t koyeb_file_max(const struct app *a)
+{
+    return a->config.body_max_file;
+}
 
 bool koyeb_parse(const struct shape *shape, const char *text, size_t n, bool lenient,
                  struct koyeb_body *ret)

@@ -6,7 +6,7 @@
 
 #include "app/sandbox/background.h"
 #include "http/api/api.h"
-#include "http/api/koyeb.h"
+#include "http/api/koyeb/koyeb.h"
 #include "http/server/sse.h"
 
 enum {

@@ -2,7 +2,7 @@
 /* Schemas of answers, for the documentation. tests/api/test_openapi.py compares them with answers.
  */
 #include "base/cleanup.h"
-#include "http/api/openapi.h"
+#include "http/api/openapi/openapi.h"
 
 /* clang-format off */
 #define T_STRING  "{\"type\":\"string\"}"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /docs: the same tables as a page for people. */
 #include "http/api/api.h"
-#include "http/api/openapi.h"
+#include "http/api/openapi/openapi.h"
 
 static const char page_head[] =
     "<!doctype html><html lang=en><meta charset=utf-8><title>Sandbox Executor</title>"

@@ -4,7 +4,7 @@
  * not there cannot be documented, and what is there cannot be forgotten. Only the schemas of
  * answers are written for the documentation (openapi_answers.c).
  */
-#include "http/api/openapi.h"
+#include "http/api/openapi/openapi.h"
 
 #include <ctype.h>
 #include <stdio.h>

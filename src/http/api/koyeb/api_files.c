@@ -12,7 +12,7 @@
 #include "app/sandbox/filing.h"
 #include "base/utf8.h"
 #include "http/api/api.h"
-#include "http/api/koyeb.h"
+#include "http/api/koyeb/koyeb.h"
 #include "http/server/reply.h"
 
 enum {

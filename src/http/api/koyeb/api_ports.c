@@ -4,7 +4,7 @@
 
 #include "app/sandbox/expose.h"
 #include "http/api/api.h"
-#include "http/api/koyeb.h"
+#include "http/api/koyeb/koyeb.h"
 
 enum { REPLY_MAX = 256 + 6 * PERSISTENT_PORT_MAX };
 

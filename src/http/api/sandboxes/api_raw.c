@@ -15,9 +15,9 @@
 #include "base/jw.h"
 #include "base/mime.h"
 #include "http/api/api.h"
-#include "http/api/koyeb.h"
+#include "http/api/koyeb/koyeb.h"
 #include "http/api/problem.h"
-#include "http/api/raw.h"
+#include "http/api/sandboxes/raw.h"
 #include "http/server/reply.h"
 
 enum {

@@ -15,7 +15,7 @@
 #include "base/lines.h"
 #include "core/denial.h"
 #include "http/api/api.h"
-#include "http/api/koyeb.h"
+#include "http/api/koyeb/koyeb.h"
 #include "http/server/sse.h"
 
 enum {

@@ -16,9 +16,9 @@
 #include "base/jw.h"
 #include "base/tar.h"
 #include "http/api/api.h"
-#include "http/api/koyeb.h"
+#include "http/api/koyeb/koyeb.h"
 #include "http/api/problem.h"
-#include "http/api/raw.h"
+#include "http/api/sandboxes/raw.h"
 
 enum {
     REPLY_MAX = 1024,

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Executions: the rows of the family. */
+#include "http/api/api.h"
+#include "http/api/problem.h"
+
+static uint64_t body_max(const struct app *a)
+{
+    return a->config.body_max_execute;
+}
+
+/* clang-format off */
+static const struct route execute_rows[] = {
+    {"POST",   "/execute",           api_execute,      ROUTE_AUTH | ROUTE_BODY, "executions",
+     "run code in a fresh sandbox and wait for the result", body_max, &execute_shape,
+     .answer = {{200, "ExecutionResult|ExecutionPending"}}},
+    {"GET",    "/v1/executions/*",   api_execution_get,    ROUTE_AUTH, "executions",
+     "state and result of an execution",
+     .answer = {{200, "Execution"}}},
+    {"DELETE", "/v1/executions/*",   api_execution_delete, ROUTE_AUTH, "executions",
+     "end an execution early, or forget a finished one",
+     .answer = {{204}, {202, "ExecutionStopping"}}},
+    {"GET",    "/v1/executions/*/artifacts/**", api_artifact, ROUTE_AUTH | ROUTE_HEAD, "executions",
+     "a file that an execution left behind",
+     .answer = {{200, NULL, "application/octet-stream"}}},
+    {"POST",   "/internal/session-config/sync", api_dependencies_sync, ROUTE_AUTH | ROUTE_BODY, "executions",
+     "install the Python packages of a session, in place of those it had", NULL, &dependencies_shape,
+     .answer = {{200, "DependencySync"}}},
+};
+/* clang-format on */
+
+const struct dialect execute_dialect = {.name = "execute", API_OURS(execute_rows)};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Persistent sandboxes by their id: the rows of the family. */
+#include "http/api/koyeb/verbs.h"
+#include "http/api/problem.h"
+
+/* Uploads are bounded by the sandbox they go to. */
+static uint64_t any_size(const struct app *a)
+{
+    (void)a;
+    return UINT64_MAX;
+}
+
+/* clang-format off */
+static const struct route sandboxes_rows[] = {
+    SANDBOX_VERBS("/v1/sandboxes/*"),
+    {"POST",   "/v1/sandboxes",      api_sandbox_create, ROUTE_AUTH | ROUTE_BODY, "sandboxes",
+     "make a persistent sandbox", NULL, &create_shape,
+     .answer = {{201, "Sandbox"}}},
+    {"GET",    "/v1/sandboxes",      api_sandboxes_list, ROUTE_AUTH, "sandboxes",
+     "the persistent sandboxes there are",
+     .answer = {{200, "Sandboxes"}}},
+    {"GET",    "/v1/sandboxes/*",    api_sandbox_get,    ROUTE_AUTH, "sandboxes",
+     "state, limits and usage of a sandbox",
+     .answer = {{200, "Sandbox"}}},
+    {"DELETE", "/v1/sandboxes/*",    api_sandbox_delete, ROUTE_AUTH, "sandboxes",
+     "end a sandbox and everything in it",
+     .answer = {{204}}},
+    {"GET",    "/v1/sandboxes/*/files/**", api_raw_get,    ROUTE_AUTH | ROUTE_HEAD, "sandboxes",
+     "a file of a sandbox, or a range of it; with ?archive=tar a directory",
+     .answer = {{200, NULL, "application/octet-stream"}, {206, NULL, "application/octet-stream"}}, .query = "archive"},
+    {"PUT",    "/v1/sandboxes/*/files/**", api_raw_put,    ROUTE_AUTH | ROUTE_BODY_STREAM, "sandboxes",
+     "write a file of a sandbox, of any size; with ?archive=tar a directory", any_size,
+     .answer = {{200, "FileWritten"}}, .query = "archive"},
+    {"DELETE", "/v1/sandboxes/*/files/**", api_raw_delete, ROUTE_AUTH, "sandboxes",
+     "remove a file, or with ?recursive=true a tree",
+     .answer = {{204}}, .query = "recursive"},
+};
+/* clang-format on */
+
+const struct dialect sandboxes_dialect = {.name = "sandboxes", API_OURS(sandboxes_rows)};
