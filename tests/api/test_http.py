@@ -518,6 +518,27 @@ def test_connections_without_the_secret_do_not_keep_out_those_with_it(make_daemo
             sock.close()
 
 
+@pytest.mark.parametrize("kind", STRANGERS)
+def test_a_crowd_that_comes_at_once_does_not_keep_out_the_secret(make_daemon, kind):
+    """The daemon is stopped while they come: all of them, and what they have sent, are there in one turn of its loop."""
+    daemon = make_daemon(CONNECTIONS_MAX=64, HEADER_DEADLINE_MS=600000, IDLE_MS=600000, BODY_WINDOW_MS=600000)
+    trusted = b"GET /info HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + daemon.secret.encode() + b"\r\n\r\n"
+    socks, ours = [], []
+    daemon.signal(signal.SIGSTOP)
+    try:
+        for i in range(300):
+            (ours if i % 30 == 15 else socks).append(sock := daemon.socket(DEADLINE))
+            sock.sendall(trusted if i % 30 == 15 else STRANGERS[kind])
+        daemon.signal(signal.SIGCONT)
+        for sock in ours:
+            assert statuses(receive_until(sock, lambda d: b"\r\n\r\n" in d)) == [200]
+        assert daemon.request("GET", "/info").status == 200, "with a connection of its own"
+    finally:
+        daemon.signal(signal.SIGCONT)
+        for sock in socks + ours:
+            sock.close()
+
+
 def test_clients_cannot_take_the_descriptors_the_daemon_needs(make_daemon, tmp_path):
     files = 1200  # a sandbox wants 1024
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

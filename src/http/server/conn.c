@@ -334,6 +334,11 @@ static void on_read(evutil_socket_t fd, short what, void *user)
         conn_close(c);
 }
 
+void conn_read_now(struct conn *c)
+{
+    on_read(c->fd, EV_READ, c);
+}
+
 static void on_write(evutil_socket_t fd, short what, void *user)
 {
     struct conn *c = user;

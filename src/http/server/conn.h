@@ -198,6 +198,7 @@ void conn_shutdown(struct conn *c, bool now); /* draining begins (or its time is
 void conn_on_eof(struct conn *c);             /* the client will send no more, or is gone */
 bool conn_at_rest(const struct conn *c);      /* between requests, nothing to send */
 bool conn_has_unread(const struct conn *c);   /* input that nobody has read yet */
+void conn_read_now(struct conn *c); /* what the loop would do next with it; may close it */
 
 /* conn_in.c: from bytes to a dispatched call */
 size_t conn_take(struct conn *c, char *p, size_t n); /* one step; bytes consumed, 0: no more now */

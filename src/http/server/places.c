@@ -35,35 +35,34 @@ static uint64_t strangers(const struct http_server *s)
     return s->count.open - s->trusted_n;
 }
 
-/* The one that has been idle longest, unless a request of it has just arrived. */
-static struct conn *longest_idle(struct conn_queue *q)
+/*
+ * Closes the connection that has been idle longest. What it has sent and nobody has read is read
+ * first: a request among it is answered, and may bring the secret. A connection that is idle again
+ * after that is closed; one whose request is under way is kept, and the next is looked at.
+ */
+static void close_longest_idle(struct http_server *s, enum conn_trust trust)
 {
     struct conn *c;
-    int looks = 0;
 
-    TAILQ_FOREACH(c, q, idle_link)
-    {
-        if (!conn_has_unread(c))
-            return c;
-        if (++looks == PLACES_LOOK_MAX)
-            break;
+    for (int i = 0; i < PLACES_LOOK_MAX && (c = TAILQ_FIRST(&s->idle[trust])) != NULL; i++) {
+        if (conn_has_unread(c))
+            conn_read_now(c);
+        if (c->state != CONN_DEAD && (!c->idle || c->trust != trust))
+            continue;
+        s->count.gave_way++;
+        conn_close(c);
+        return;
     }
-    return NULL;
 }
 
 bool places_make_room(struct http_server *s)
 {
     uint64_t max = s->conf.connections_max;
-    struct conn *victim = NULL;
 
     if (s->count.open >= max || strangers(s) >= max - reserved(s))
-        victim = longest_idle(&s->idle[CONN_STRANGER]);
-    if (!victim && s->count.open >= max && s->trusted_n > reserved(s))
-        victim = longest_idle(&s->idle[CONN_TRUSTED]);
-    if (victim) {
-        s->count.gave_way++;
-        conn_close(victim);
-    }
+        close_longest_idle(s, CONN_STRANGER);
+    if (s->count.open >= max && s->trusted_n > reserved(s))
+        close_longest_idle(s, CONN_TRUSTED);
     return s->count.open < max;
 }
 
