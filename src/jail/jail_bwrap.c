@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "jail/native.h"
+#include "jail/launched.h"
 
 static const char program[] = "/usr/bin/bwrap";
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sandboxes of our own making: namespaces, mounts, a filter. The default on Linux. */
-#include "jail/native.h"
+#include "jail/launched.h"
 
 #ifndef SBX_VERSION
 #define SBX_VERSION "0"

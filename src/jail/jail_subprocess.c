@@ -4,7 +4,7 @@
  * clean environment, a directory of their own and a complete end they have all the same
  * (walls/plain.h). Chosen only by name, and declared without a trait of isolation.
  */
-#include "jail/native.h"
+#include "jail/launched.h"
 
 #ifndef SBX_VERSION
 #define SBX_VERSION "0"

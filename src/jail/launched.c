@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "jail/launched.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -11,14 +13,13 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "jail/jails.h"
-#include "jail/native.h"
 #include "wire/client.h"
 
 /* ---- the port ---- */
 
 int launched_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *ret, struct err *e)
 {
-    struct native *n = native_of(j);
+    struct launched *n = launched_of(j);
     struct sandbox_spec want = *s;
     struct box *b;
 
@@ -31,7 +32,7 @@ int launched_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *
         want.template = TEMPLATE_EXEC; /* slower, the same otherwise: the plan has an argv */
     b = pool_take(n, &want);
     if (!b && template_is_prestarted(want.template)) {
-        want.template = TEMPLATE_EXEC; /* ahead is no longer possible */
+        want.template = TEMPLATE_EXEC; /* none is ready: starting cold is as fast */
         b = pool_take(n, &want);
     }
     if (b)
@@ -49,16 +50,16 @@ int launched_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *
 
 void launched_ask(struct jail *j, enum plan_template t)
 {
-    struct native *n = native_of(j);
+    struct launched *n = launched_of(j);
 
     n->pools[t].asked = true;
     pool_refill_later(n, 0);
 }
 
-/* The launcher tells where a sandbox is, and init, sometimes sooner, that its program has ended. */
+/* Unknown until the launcher's STARTED has named the slot. Init's EXITED can arrive before that. */
 bool launched_usage(struct jail *j, const struct sandbox *s, bool denied, struct usage *ret)
 {
-    struct native *n = native_of(j);
+    struct launched *n = launched_of(j);
     const struct box *b = s->adapter;
 
     *ret = USAGE_UNKNOWN;
@@ -69,7 +70,7 @@ bool launched_usage(struct jail *j, const struct sandbox *s, bool denied, struct
 
 bool launched_alone(struct jail *j, const struct sandbox *s)
 {
-    const struct native *n = native_of(j);
+    const struct launched *n = launched_of(j);
     const struct box *b = s->adapter;
 
     bool threads = s->template == TEMPLATE_NODE || template_is_wasm(s->template);
@@ -79,24 +80,24 @@ bool launched_alone(struct jail *j, const struct sandbox *s)
 
 void launched_kill(struct jail *j, const struct sandbox *s)
 {
-    struct native *n = native_of(j);
+    struct launched *n = launched_of(j);
     struct launch_msg m = {.verb = LAUNCH_KILL, .id = s->id};
 
-    /* Cannot be told: init ends by itself when its socket does. */
+    /* If the launcher cannot be told: init exits at the end of its control socket. */
     if (outbox_send(&n->outbox, &m, NULL, 0) < 0)
         (void)shutdown(s->ctl, SHUT_RDWR);
 }
 
 void launched_release(struct jail *j, struct sandbox *s)
 {
-    struct native *n = native_of(j);
+    struct launched *n = launched_of(j);
     struct box *b = s->adapter;
     struct pool *p;
 
     if (!b)
         return;
     p = &n->pools[s->template];
-    b->sandbox = *s; /* with the ends that are still open */
+    b->sandbox = *s; /* takes back the ends that are still open */
     *s = SANDBOX_NONE;
     b->taken = false;
     p->used--;
@@ -118,7 +119,7 @@ const char *launched_failure(struct jail *j, const struct sandbox *s)
 
 int launched_probe(struct jail *j, unsigned *ret_traits, struct err *e)
 {
-    if (native_of(j)->sock < 0)
+    if (launched_of(j)->sock < 0)
         return err_set(e, ERR_HOST, "the launcher is gone");
     *ret_traits = j->traits;
     return 0;
@@ -126,7 +127,7 @@ int launched_probe(struct jail *j, unsigned *ret_traits, struct err *e)
 
 void launched_state(const struct jail *j, struct jail_pool_state *ret)
 {
-    const struct native *n = (const struct native *)j;
+    const struct launched *n = (const struct launched *)j;
 
     *ret = (struct jail_pool_state){.sandboxes = n->alive};
     for (size_t t = 0; t < TEMPLATE_COUNT; t++) {
@@ -137,8 +138,9 @@ void launched_state(const struct jail *j, struct jail_pool_state *ret)
 
 /* ---- opening ---- */
 
-/* One sandbox, made and thrown away: traits are promised only after they have been built. */
-static int try_one(struct native *n, struct err *e)
+/* Makes one sandbox and drops it: a jail is usable only if a sandbox with its traits can be made.
+ */
+static int try_one(struct launched *n, struct err *e)
 {
     const struct sandbox_spec s = {.template = TEMPLATE_EXEC, .limits = &n->limits};
     char bytes[sizeof(struct init_msg) + FAILURE_MAX] = "";
@@ -158,21 +160,21 @@ static int try_one(struct native *n, struct err *e)
     if (got >= (ssize_t)sizeof m)
         memcpy(&m, bytes, sizeof m);
     if (m.verb == INIT_READY) {
-        taken = b->sandbox; /* what is released is emptied: not the box's own, which has its id */
+        taken = b->sandbox; /* release empties the struct; the box needs the id in its own */
         launched_release(&n->jail, &taken);
         return 0;
     }
     if (m.verb == INIT_FAILED)
         return err_set(e, ERR_HOST, "a sandbox failed at: %s", bytes + sizeof m);
-    p.fd = n->sock; /* the keeper's words, if it has any, are on their way */
+    p.fd = n->sock; /* the keeper's text may still be on its way */
     for (int i = 0; i < WORDS_MAX && !b->failure[0] && poll(&p, 1, WORDS_MS) > 0; i++)
-        launcher_on_readable(n->sock, EV_READ, n);
+        launched_on_readable(n->sock, EV_READ, n);
     return err_set(e, ERR_HOST, "a sandbox could not be made: %s", b->failure);
 }
 
 void launched_close(struct jail *j)
 {
-    struct native *n = native_of(j);
+    struct launched *n = launched_of(j);
 
     for (size_t i = 0; i < BUCKETS; i++)
         while (!TAILQ_EMPTY(&n->by_id[i]))
@@ -194,7 +196,7 @@ void launched_close(struct jail *j)
     free(n);
 }
 
-static void configure(struct native *n, const struct jail_conf *conf)
+static void configure(struct launched *n, const struct jail_conf *conf)
 {
     const struct config *c = conf->config;
 
@@ -217,7 +219,7 @@ static void configure(struct native *n, const struct jail_conf *conf)
     }
 }
 
-/* Our programs are installed side by side. */
+/* All programs are installed in one directory. */
 static int own_directory(char out[4096], struct err *e)
 {
     int r = os_beside("", out, 4096);
@@ -228,7 +230,7 @@ static int own_directory(char out[4096], struct err *e)
     return 0;
 }
 
-static int start(struct native *n, const struct jail_conf *given, struct err *e)
+static int start(struct launched *n, const struct jail_conf *given, struct err *e)
 {
     const struct config *c = given->config;
     char directory[4096];
@@ -263,7 +265,7 @@ static int start(struct native *n, const struct jail_conf *given, struct err *e)
 int launched_open(const struct launched_kind *kind, const struct jail_conf *c, struct jail **ret,
                   struct err *e)
 {
-    struct native *n = calloc(1, sizeof *n);
+    struct launched *n = calloc(1, sizeof *n);
 
     if (!n)
         return err_set(e, ERR_HOST, "out of memory");
@@ -289,7 +291,7 @@ int launched_open(const struct launched_kind *kind, const struct jail_conf *c, s
         launched_close(&n->jail);
         return -1;
     }
-    (void)event_assign(&n->readable, c->loop, n->sock, EV_READ | EV_PERSIST, launcher_on_readable,
+    (void)event_assign(&n->readable, c->loop, n->sock, EV_READ | EV_PERSIST, launched_on_readable,
                        n);
     (void)event_add(&n->readable, NULL);
     pool_refill_later(n, 0);

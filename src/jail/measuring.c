@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "jail/native.h"
+#include "jail/launched.h"
 
 struct measuring {
     struct event readable;
@@ -52,7 +52,7 @@ static void on_measured(evutil_socket_t fd, short what, void *user)
 int launched_measure(struct jail *j, const struct workspace_ask *ask, jail_measured_fn *fn,
                      void *user, struct measuring **ret, struct err *e)
 {
-    struct native *n = native_of(j);
+    struct launched *n = launched_of(j);
     struct launch_msg msg = {
         .verb = LAUNCH_MEASURE, .workspace_max = ask->bytes_max, .workspace_files = ask->files_max};
     struct measuring *m;

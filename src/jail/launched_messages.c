@@ -5,10 +5,10 @@
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "jail/native.h"
+#include "jail/launched.h"
 #include "wire/client.h"
 
-static void on_started(struct native *n, const struct launch_msg *m, int *fds, size_t fds_n)
+static void on_started(struct launched *n, const struct launch_msg *m, int *fds, size_t fds_n)
 {
     struct box *b = box_find(n, m->id);
     struct usage_files *u = &n->slots[m->slot % SLOTS_KNOWN];
@@ -24,7 +24,7 @@ static void on_started(struct native *n, const struct launch_msg *m, int *fds, s
     usage_mark(u, &b->base);
 }
 
-static void on_over(struct native *n, const struct launch_msg *m)
+static void on_over(struct launched *n, const struct launch_msg *m)
 {
     struct box *b = box_find(n, m->id);
 
@@ -42,13 +42,13 @@ static void on_over(struct native *n, const struct launch_msg *m)
     }
     b->over = true;
     if (b->pooled && b->ready)
-        pool_lost(b); /* nobody listens to it any more */
+        pool_lost(b); /* its control socket is not watched */
     else
         box_settle(b);
 }
 
-/* The launcher died and another one took over; every sandbox died with it. */
-static void on_restart(struct native *n)
+/* The launcher died and the guard has started another one. All its sandboxes are dead. */
+static void on_restart(struct launched *n)
 {
     log_event(n->log, LOG_ERROR, "launcher_restarted", LOG_INT("sandboxes_lost", n->alive));
     for (size_t i = 0; i < BUCKETS; i++)
@@ -67,7 +67,7 @@ static void on_restart(struct native *n)
     pool_refill_later(n, 0);
 }
 
-static void on_lost(struct native *n)
+static void on_lost(struct launched *n)
 {
     log_event(n->log, LOG_ERROR, "launcher_lost",
               LOG_STR("error", "the launcher closed its socket"));
@@ -78,9 +78,9 @@ static void on_lost(struct native *n)
         n->jail.lost(n->jail.lost_user);
 }
 
-void launcher_on_readable(evutil_socket_t fd, short what, void *user)
+void launched_on_readable(evutil_socket_t fd, short what, void *user)
 {
-    struct native *n = user;
+    struct launched *n = user;
     int fds[LAUNCH_FDS_STARTED];
     struct launch_msg m;
     size_t fds_n;
@@ -88,7 +88,7 @@ void launcher_on_readable(evutil_socket_t fd, short what, void *user)
 
     (void)what;
     while ((r = launch_receive(fd, &m, fds, &fds_n)) > 0 || r == -EPROTO) {
-        if (r == -EPROTO) /* a STARTED without its usage files: only numbers are missing */
+        if (r == -EPROTO) /* a STARTED without its usage files: only usage is unknown then */
             continue;
         if (m.verb == LAUNCH_STARTED) {
             on_started(n, &m, fds, fds_n);
@@ -100,7 +100,7 @@ void launcher_on_readable(evutil_socket_t fd, short what, void *user)
         else
             on_over(n, &m);
     }
-    /* Memory for one message comes and goes, and the message stays where it is. */
+    /* Without memory for a message it stays in the socket and is read later. */
     if (r != -EAGAIN && r != -EINTR && r != -ENOMEM && r != -ENOBUFS)
         on_lost(n);
 }

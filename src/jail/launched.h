@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sandboxes from our launcher, some of them warm: what the native jail, bwrap and subprocess have
- * in common. The launcher makes each in its way (walls/keeper.h); from here they look the same.
+ * in common. The launcher makes each in its way (walls/keeper.h); here they all look the same.
  *
  * A box is one sandbox as the daemon sees it. It is asked for with PREPARE and
  * usable at once, because a job may be written before anybody reads it; the
@@ -11,17 +11,17 @@
  *                  └────────────────take────────────────▲                  │
  *      freed when released and the launcher has said DEAD or FAILED ◀──────┘
  *
- * One that is released while nobody else uses one of its kind, and the next is ready, leaves a
- * moment later: its end would take the processor on which whoever was just answered is about to
- * wake.
+ * When no other box of the same template is in use and the next one is ready, a released box is
+ * closed LEAVE_MS later: taking it down at once would compete for the processor with the client
+ * that was just answered.
  *
- * A pooled box waits with its ends open; a taken one belongs to the caller. No
- * box is ever taken twice.
+ * A pooled box waits with its ends open; the ends of a taken one belong to the caller. A box is
+ * taken at most once.
  *
- *   launched.c        the port, opening and closing
- *   native_box.c      one sandbox: its ends and its end
- *   native_pool.c     warm ones, made ahead
- *   native_launcher.c what the launcher tells
+ *   launched.c           the port, opening and closing
+ *   launched_box.c       one sandbox: made, closed, freed
+ *   launched_pool.c      warm sandboxes, made ahead
+ *   launched_messages.c  messages from the launcher
  */
 #pragma once
 
@@ -43,23 +43,23 @@ enum {
     SLOTS_KNOWN = 4096, /* usage files of slots, by index modulo this */
     PROBE_MS = 15000,
     FAILURE_MAX = 256,
-    FAILURES_MAX = 16, /* of a template in a row, without a success: no more warming for a while */
-    TRIALS_MAX = 4,    /* the same, of one that was never warm and that few want: no more warming */
+    FAILURES_MAX = 16, /* failures of a template in a row: no more warming for RETRY_MS */
+    TRIALS_MAX = 4, /* the same for a lazy template that was never ready: no more warming at all */
     RETRY_MS = 5000,
-    REFILL_MS = 1,       /* whoever was answered goes first */
-    LEAVE_MS = 1,        /* the same for the end of the sandbox */
-    STALE_US = 30000000, /* who has waited so long in a pool is next */
-    BURST_US = 1000000,  /* who finds none ready so soon after the pool was full came with many */
-    WORDS_MS = 1000,     /* the launcher's words for a sandbox that was not made */
-    WORDS_MAX = 8,       /* messages until they come */
+    REFILL_MS = 1,       /* delay of a refill after a release: the answer is sent first */
+    LEAVE_MS = 1,        /* the same for the end of a released sandbox */
+    STALE_US = 30000000, /* a sandbox that was idle for longer is handed out first */
+    BURST_US = 1000000,  /* an empty pool within this time of a full one is a burst */
+    WORDS_MS = 1000,     /* wait for the launcher's text about a sandbox that was not made */
+    WORDS_MAX = 8,       /* messages read until it comes */
 };
 
 struct box {
     TAILQ_ENTRY(box) bucket, pool;
-    struct native *jail;             /* borrowed */
+    struct launched *jail;           /* borrowed */
     struct sandbox sandbox;          /* descriptors are ours while pooled */
     struct event ctl;                /* while pooled */
-    bool pooled, ready, taken, over; /* over: the launcher has nothing more to say */
+    bool pooled, ready, taken, over; /* over: the launcher has said FAILED or DEAD */
     bool leaving;                    /* released, its ends still open */
     bool trial;                      /* of a template that was never warm */
     uint32_t slot;
@@ -74,14 +74,14 @@ struct pool {
     struct boxes waiting;             /* in the order they were asked for */
     unsigned least, target, n, ready; /* target: how many there should be now, at least `least` */
     unsigned used;                    /* taken and not yet released */
-    uint64_t full_us;                 /* when somebody last found it full */
-    uint64_t missed_us;               /* when somebody found none ready, or the pool last shrank */
+    uint64_t full_us;                 /* when take() last found it full */
+    uint64_t missed_us;               /* when take() last found none ready, or it last shrank */
     unsigned failures;                /* in a row */
     bool proven;                      /* one was ready: until then a template is only tried */
-    bool asked;                       /* somebody has wanted one: matters for lazy templates */
+    bool asked;                       /* a plan has asked for one: matters for lazy templates */
 };
 
-struct native {
+struct launched {
     struct jail jail;
     struct event_base *loop; /* borrowed */
     const struct log *log;   /* borrowed */
@@ -100,9 +100,9 @@ struct native {
     struct usage_files slots[SLOTS_KNOWN];
 };
 
-static inline struct native *native_of(struct jail *j)
+static inline struct launched *launched_of(struct jail *j)
 {
-    return (struct native *)j;
+    return (struct launched *)j;
 }
 
 /* ---- launched.c ---- */
@@ -136,34 +136,34 @@ struct launched_kind {
 must_check int launched_open(const struct launched_kind *kind, const struct jail_conf *c,
                              struct jail **ret, struct err *e);
 
-/* ---- native_box.c ---- */
+/* ---- launched_box.c ---- */
 
 /* Asks the launcher for one. */
-must_check int box_new(struct native *n, const struct sandbox_spec *s, struct box **ret,
+must_check int box_new(struct launched *n, const struct sandbox_spec *s, struct box **ret,
                        struct err *e);
-struct box *box_find(struct native *n, uint64_t id);
-void box_close(struct box *b); /* its ends: whatever lives inside dies */
-void box_leave(struct box *b); /* the same, in a moment */
-/* An event callback: the moment is over. */
+struct box *box_find(struct launched *n, uint64_t id);
+void box_close(struct box *b); /* closes its ends: everything inside dies */
+void box_leave(struct box *b); /* the same, after LEAVE_MS */
+/* The event callback of LEAVE_MS. */
 void box_on_leave(evutil_socket_t fd, short what, void *user);
 void box_unpool(struct box *b);
 void box_free(struct box *b);
-/* Frees it when both sides are through with it. */
+/* Frees it once it is released and over. */
 void box_settle(struct box *b);
 
-/* ---- native_pool.c ---- */
+/* ---- launched_pool.c ---- */
 
 void pool_lost(struct box *b); /* one that waited in the pool is over */
-void pool_refill_later(struct native *n, unsigned ms);
-/* An event callback; user is the struct native. */
+void pool_refill_later(struct launched *n, unsigned ms);
+/* An event callback; user is the struct launched. */
 void pool_on_refill(evutil_socket_t fd, short what, void *user);
 /* An event callback: lets pools that have grown shrink. */
 void pool_on_calm(evutil_socket_t fd, short what, void *user);
 /* One that fits and has been waiting, or NULL. */
-struct box *pool_take(struct native *n, const struct sandbox_spec *s);
-bool pool_can_warm(const struct native *n, enum plan_template t);
+struct box *pool_take(struct launched *n, const struct sandbox_spec *s);
+bool pool_can_warm(const struct launched *n, enum plan_template t);
 
-/* ---- native_launcher.c ---- */
+/* ---- launched_messages.c ---- */
 
-/* Reads everything the launcher has said. An event callback; user is the struct native. */
-void launcher_on_readable(evutil_socket_t fd, short what, void *user);
+/* Reads all messages of the launcher. An event callback; user is the struct launched. */
+void launched_on_readable(evutil_socket_t fd, short what, void *user);

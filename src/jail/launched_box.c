@@ -7,14 +7,14 @@
 
 #include "base/fd.h"
 #include "base/os.h"
-#include "jail/native.h"
+#include "jail/launched.h"
 
-static struct boxes *bucket(struct native *n, uint64_t id)
+static struct boxes *bucket(struct launched *n, uint64_t id)
 {
     return &n->by_id[id % BUCKETS];
 }
 
-struct box *box_find(struct native *n, uint64_t id)
+struct box *box_find(struct launched *n, uint64_t id)
 {
     struct box *b;
 
@@ -36,7 +36,7 @@ void box_close(struct box *b)
 void box_leave(struct box *b)
 {
     const struct timeval t = {.tv_usec = LEAVE_MS * 1000};
-    struct native *n = b->jail;
+    struct launched *n = b->jail;
 
     b->leaving = true;
     TAILQ_INSERT_TAIL(&n->leaving, b, pool);
@@ -54,7 +54,7 @@ static void box_left(struct box *b)
 
 void box_on_leave(evutil_socket_t fd, short what, void *user)
 {
-    struct native *n = user;
+    struct launched *n = user;
 
     (void)fd, (void)what;
     while (!TAILQ_EMPTY(&n->leaving)) {
@@ -114,7 +114,7 @@ static int make_ends(struct sandbox *s, int theirs[LAUNCH_FDS_PREPARE])
     return r;
 }
 
-static void fill(const struct native *n, const struct sandbox_spec *s, struct launch_msg *m)
+static void fill(const struct launched *n, const struct sandbox_spec *s, struct launch_msg *m)
 {
     m->verb = LAUNCH_PREPARE;
     m->template = s->template;
@@ -129,7 +129,7 @@ static void fill(const struct native *n, const struct sandbox_spec *s, struct la
     m->flags |= s->relay ? LAUNCH_RELAY : 0;
     if (s->lazy) {
         m->lazy_n = (uint32_t)s->lazy->n;
-        m->workspace_files += s->lazy->rows; /* they are not the program's */
+        m->workspace_files += s->lazy->rows; /* lent files do not count for the program */
     }
     if (s->dependencies)
         (void)snprintf(m->dependencies, sizeof m->dependencies, "%s", s->dependencies);
@@ -137,7 +137,7 @@ static void fill(const struct native *n, const struct sandbox_spec *s, struct la
         (void)snprintf(m->dirs, sizeof m->dirs, "%s", s->dirs);
 }
 
-/* Behind the five. */
+/* The lent directories and their list follow the five ends. */
 static int lend(const struct plan_lazy *lazy, int *theirs)
 {
     for (size_t i = 0; lazy && i <= lazy->n; i++) {
@@ -148,7 +148,7 @@ static int lend(const struct plan_lazy *lazy, int *theirs)
     return 0;
 }
 
-int box_new(struct native *n, const struct sandbox_spec *s, struct box **ret, struct err *e)
+int box_new(struct launched *n, const struct sandbox_spec *s, struct box **ret, struct err *e)
 {
     int theirs[LAUNCH_FDS_MAX];
     struct launch_msg m = {0};

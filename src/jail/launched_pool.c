@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "jail/native.h"
+#include "jail/launched.h"
 
-void pool_refill_later(struct native *n, unsigned ms)
+void pool_refill_later(struct launched *n, unsigned ms)
 {
     const struct timeval t = {.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
 
@@ -20,8 +20,8 @@ static unsigned failures_max(const struct pool *p, enum plan_template t)
     return template_is_lazy(t) && !p->proven ? TRIALS_MAX : FAILURES_MAX;
 }
 
-/* Said once: programs that want it run all the same, in an interpreter that starts for them. */
-static void tell_cold(struct native *n, enum plan_template t)
+/* Logged once. Programs of this template still run, in an interpreter started for each. */
+static void tell_cold(struct launched *n, enum plan_template t)
 {
     if (n->jail.cannot_warm & BIT(t))
         return;
@@ -35,7 +35,7 @@ static void tell_cold(struct native *n, enum plan_template t)
 
 void pool_lost(struct box *b)
 {
-    struct native *n = b->jail;
+    struct launched *n = b->jail;
     enum plan_template t = b->sandbox.template;
     struct pool *p = &n->pools[t];
 
@@ -48,7 +48,7 @@ void pool_lost(struct box *b)
     pool_refill_later(n, p->failures >= FAILURES_MAX ? RETRY_MS : 0);
 }
 
-/* Has nothing more to say: that it is over the launcher tells. */
+/* Its control socket is not watched any more: the launcher reports its end. */
 static void pool_ready(struct box *b)
 {
     struct pool *p = &b->jail->pools[b->sandbox.template];
@@ -66,7 +66,7 @@ static void pool_ready(struct box *b)
     (void)event_del(&b->ctl);
 }
 
-/* A pooled box spoke: it is ready, or it failed, or it is gone. */
+/* A message of a pooled box: READY; anything else means that it failed or is gone. */
 static void on_pooled(evutil_socket_t fd, short what, void *user)
 {
     char bytes[sizeof(struct init_msg) + FAILURE_MAX];
@@ -85,7 +85,7 @@ static void on_pooled(evutil_socket_t fd, short what, void *user)
         pool_lost(b);
 }
 
-static void pool_add(struct native *n, enum plan_template t)
+static void pool_add(struct launched *n, enum plan_template t)
 {
     const struct sandbox_spec s = {.template = t, .limits = &n->limits};
     struct pool *p = &n->pools[t];
@@ -118,7 +118,7 @@ static unsigned pool_want(const struct pool *p, enum plan_template t)
 
 void pool_on_refill(evutil_socket_t fd, short what, void *user)
 {
-    struct native *n = user;
+    struct launched *n = user;
 
     (void)fd, (void)what;
     for (unsigned t = 0; t < TEMPLATE_COUNT && n->sock >= 0; t++) {
@@ -133,7 +133,7 @@ void pool_on_refill(evutil_socket_t fd, short what, void *user)
 
 /* ---- demand ---- */
 
-static uint64_t megabytes_wanted(const struct native *n)
+static uint64_t megabytes_wanted(const struct launched *n)
 {
     uint64_t sum = 0;
 
@@ -143,7 +143,7 @@ static uint64_t megabytes_wanted(const struct native *n)
     return sum;
 }
 
-static void calm_later(struct native *n)
+static void calm_later(struct launched *n)
 {
     const struct timeval t = {.tv_sec = (time_t)n->pool_calm_s};
 
@@ -152,13 +152,12 @@ static void calm_later(struct native *n)
 }
 
 /*
- * Nobody was ready. If that was a burst, there should be more next time, if there is memory for it.
- * Where runs come faster than sandboxes can be made, a larger pool would only be empty more often;
- * and where they come one after the other, a sandbox that waits longer is one that the processor
- * has forgotten: it should never have more than were in use at once. A pool that was switched off
- * stays so.
+ * take() found no ready sandbox. After a burst the pool grows by one, if there is memory for it.
+ * It does not grow where runs come faster than sandboxes can be made: it would only be empty more
+ * often. It never holds more than were in use at once: a sandbox that waits longer is colder in the
+ * processor's caches. A pool with a size of 0 stays empty.
  */
-static void pool_missed(struct native *n, enum plan_template t)
+static void pool_missed(struct launched *n, enum plan_template t)
 {
     struct pool *p = &n->pools[t];
 
@@ -170,7 +169,7 @@ static void pool_missed(struct native *n, enum plan_template t)
     calm_later(n);
 }
 
-/* By half of what it has grown. The youngest go, which are the least warm. */
+/* By half of what it has grown. The youngest sandboxes are closed. */
 static void pool_shrink(struct pool *p, uint64_t now)
 {
     struct box *b;
@@ -186,7 +185,7 @@ static void pool_shrink(struct pool *p, uint64_t now)
 
 void pool_on_calm(evutil_socket_t fd, short what, void *user)
 {
-    struct native *n = user;
+    struct launched *n = user;
     uint64_t now = clock_us();
 
     (void)fd, (void)what;
@@ -200,7 +199,7 @@ void pool_on_calm(evutil_socket_t fd, short what, void *user)
     }
 }
 
-static bool fits_pool(const struct native *n, const struct sandbox_spec *s)
+static bool fits_pool(const struct launched *n, const struct sandbox_spec *s)
 {
     const struct limits *a = s->limits, *b = &n->limits;
 
@@ -210,8 +209,8 @@ static bool fits_pool(const struct native *n, const struct sandbox_spec *s)
            a->pids_max == b->pids_max;
 }
 
-/* The youngest that is ready: the processor still knows most of it. Unless the oldest has waited
- * long: layout and modules of an interpreter should not be older than its template's. */
+/* The youngest that is ready: most of it is still in the processor's caches. If the oldest has
+ * waited for STALE_US, that one: sandboxes should not be much older than their template. */
 static struct box *ready_one(const struct pool *p)
 {
     struct box *oldest, *b;
@@ -229,8 +228,8 @@ static struct box *ready_one(const struct pool *p)
     return b;
 }
 
-/* Else the one that has been waiting longest. */
-struct box *pool_take(struct native *n, const struct sandbox_spec *s)
+/* One that is ready, else the one that was asked for first. */
+struct box *pool_take(struct launched *n, const struct sandbox_spec *s)
 {
     struct pool *p = &n->pools[s->template];
     struct box *b;
@@ -249,8 +248,8 @@ struct box *pool_take(struct native *n, const struct sandbox_spec *s)
     return b;
 }
 
-/* Nobody waits for a zygote that is still starting, or that fails. */
-bool pool_can_warm(const struct native *n, enum plan_template t)
+/* False while its zygote is still starting, or when it fails. */
+bool pool_can_warm(const struct launched *n, enum plan_template t)
 {
     const struct pool *p = &n->pools[t];
 
