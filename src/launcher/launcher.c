@@ -105,8 +105,7 @@ static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, c
     s->lost = r == -EPIPE || r == -ECONNRESET;
     if (r < 0)
         return err_sys(e, r, "keeper of slot %u", s->index);
-    s->busy = true;
-    s->doomed = false;
+    slot_become(s, SLOT_MAKING);
     s->id = m->id;
     return 0;
 }
@@ -156,7 +155,7 @@ static void slot_kill(struct slot *s)
 static void bury_keeper(struct launcher *l, struct slot *s, const struct err *e)
 {
     struct launch_msg m = {.id = s->id, .slot = s->index, .flags = LAUNCH_RETIRED};
-    bool busy = s->busy;
+    bool busy = slot_is_busy(s);
 
     if (busy)
         slot_kill(s);
@@ -246,17 +245,24 @@ static void serve_waiting(struct launcher *l)
 
 /* ---- verbs of the daemon ---- */
 
-static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds)
+/* The descriptors are the verb's: it keeps them or closes them. */
+static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds, size_t n)
 {
     struct slot *s;
     struct err e = {0};
 
+    if (n != launch_fds(m)) {
+        fd_close_all(fds, n);
+        (void)err_set(&e, ERR_BUG, "%zu descriptors instead of %zu", n, launch_fds(m));
+        refuse(l, m, &e);
+        return;
+    }
     if (m->template >= TEMPLATE_COUNT) {
         (void)err_set(&e, ERR_BUG, "unknown template %u", m->template);
         refuse(l, m, &e);
     } else {
         if (l->waiting[m->template].first && put_off(l, m, fds))
-            return; /* whoever came before goes first */
+            return; /* requests are served in the order in which they came */
         s = place(l, m, fds, &e);
         if (!s && e.kind == ERR_BUSY && put_off(l, m, fds))
             return;
@@ -268,12 +274,13 @@ static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds)
     fd_close_all(fds, launch_fds(m));
 }
 
-static void verb_kill(struct launcher *l, struct launch_msg *m)
+static void verb_kill(struct launcher *l, struct launch_msg *m, int *fds, size_t fds_n)
 {
+    fd_close_all(fds, fds_n);
     for (size_t i = 0; i < l->slots.n; i++) {
         struct slot *s = &l->slots.slot[i];
 
-        if (s->open && s->busy && s->id == m->id)
+        if (slot_is_busy(s) && s->id == m->id)
             slot_kill(s);
     }
     for (size_t t = 0; t < TEMPLATE_COUNT; t++)
@@ -281,7 +288,24 @@ static void verb_kill(struct launcher *l, struct launch_msg *m)
             p->doomed |= p->msg.id == m->id;
 }
 
-/* ---- what keepers tell ---- */
+static void verb_measure(struct launcher *l, struct launch_msg *m, int *fds, size_t n)
+{
+    if (n == 1)
+        measure_start(&l->measures, &l->kept, m, fds[0]);
+    fd_close_all(fds, n);
+}
+
+/* What the daemon may say. HELLO comes before the loop that reads it, so there is one state. */
+static const struct {
+    uint32_t verb;
+    void (*run)(struct launcher *l, struct launch_msg *m, int *fds, size_t n);
+} daemon_verbs[] = {
+    {LAUNCH_PREPARE, verb_prepare},
+    {LAUNCH_KILL,    verb_kill   },
+    {LAUNCH_MEASURE, verb_measure},
+};
+
+/* ---- verbs of keepers ---- */
 
 static int64_t oom_kills(const struct slot *s)
 {
@@ -295,9 +319,10 @@ static int64_t oom_kills(const struct slot *s)
     return at ? strtoll(at + 9, NULL, 10) : 0;
 }
 
-static void on_started(struct launcher *l, struct slot *s, struct launch_msg *m, int pidfd)
+static void on_started(struct launcher *l, struct slot *s, struct launch_msg *m, int *pidfd)
 {
-    s->pidfd = pidfd;
+    slot_become(s, SLOT_LIVE);
+    s->pidfd = take_fd(pidfd);
     if (s->doomed)
         slot_kill(s);
     s->oom_before = oom_kills(s);
@@ -307,39 +332,69 @@ static void on_started(struct launcher *l, struct slot *s, struct launch_msg *m,
     s->told = true;
 }
 
-static void on_dead(struct launcher *l, struct slot *s, struct launch_msg *m)
+static void on_dead(struct launcher *l, struct slot *s, struct launch_msg *m, int *none)
 {
     bool clean = oom_kills(s) == s->oom_before && cgroup_slot_clean(&l->slots.cgroups, &s->cgroup);
     bool retire = zygotes_outdated(&l->slots.zygotes, s->template, s->generation) || !clean;
 
+    (void)none;
     fd_close_all(&s->pidfd, 1);
-    s->busy = false;
-    s->idle_since = clock_us();
+    slot_become(s, SLOT_IDLE);
     m->flags = retire ? LAUNCH_RETIRED : 0;
     launcher_say(l, m, NULL, 0);
     if (retire)
         slot_close(&l->slots, s);
 }
 
+static void on_failed(struct launcher *l, struct slot *s, struct launch_msg *m, int *none)
+{
+    (void)none;
+    bury_keeper(l, s, &m->err);
+}
+
+/* What a keeper may say, in which states of its slot, and with how many descriptors. */
+static const struct keeper_verb {
+    uint32_t verb;
+    unsigned states; /* bits of enum slot_state */
+    size_t fds;
+    void (*run)(struct launcher *l, struct slot *s, struct launch_msg *m, int *fd);
+} keeper_verbs[] = {
+    {LAUNCH_STARTED, BIT(SLOT_MAKING),                                   1, on_started},
+    {LAUNCH_DEAD,    BIT(SLOT_LIVE),                                     0, on_dead   },
+    {LAUNCH_FAILED,  BIT(SLOT_IDLE) | BIT(SLOT_MAKING) | BIT(SLOT_LIVE), 0, on_failed },
+};
+
+static const struct keeper_verb *keeper_verb(const struct slot *s, uint32_t verb, size_t fds)
+{
+    for (size_t i = 0; i < ARRAY_LEN(keeper_verbs); i++)
+        if (keeper_verbs[i].verb == verb && keeper_verbs[i].states & BIT(s->state) &&
+            keeper_verbs[i].fds == fds)
+            return &keeper_verbs[i];
+    return NULL;
+}
+
+/* Which sandbox and which slot it speaks of is not for a keeper to say. */
 static void on_keeper(struct launcher *l, struct slot *s)
 {
+    cleanup_close int fd = -1;
     struct launch_msg m;
-    int fd = -1;
     size_t n = 1;
     struct err e = {0};
     ssize_t got = fd_recv(s->keeper, &m, sizeof m, &fd, &n);
+    const struct keeper_verb *v = got == sizeof m ? keeper_verb(s, m.verb, n) : NULL;
 
     if (passes((int)got)) {
         pause_a_little();
-    } else if (got != sizeof m) {
-        (void)err_set(&e, ERR_HOST, "the keeper of slot %u died", s->index);
-        bury_keeper(l, s, &e);
-    } else if (m.verb == LAUNCH_STARTED && n == 1) {
-        on_started(l, s, &m, fd);
-    } else if (m.verb == LAUNCH_DEAD) {
-        on_dead(l, s, &m);
+    } else if (v) {
+        m.id = s->id;
+        m.slot = s->index;
+        v->run(l, s, &m, &fd);
     } else {
-        bury_keeper(l, s, &m.err);
+        (void)err_set(&e, ERR_HOST,
+                      got == sizeof m ? "the keeper of slot %u spoke out of turn"
+                                      : "the keeper of slot %u died",
+                      s->index);
+        bury_keeper(l, s, &e);
     }
 }
 
@@ -358,15 +413,12 @@ static void on_daemon(struct launcher *l)
     }
     if (got != sizeof m)
         exit(got == 0 ? EXIT_SUCCESS : EXIT_FAILURE); /* the kernel kills our namespace */
-    if (m.verb == LAUNCH_PREPARE && m.lazy_n <= LAUNCH_LAZY_MAX && n == launch_fds(&m)) {
-        verb_prepare(l, &m, fds);
-        return;
-    }
-    if (m.verb == LAUNCH_MEASURE && n == 1)
-        measure_start(&l->measures, &l->kept, &m, fds[0]);
-    fd_close_all(fds, n);
-    if (m.verb == LAUNCH_KILL)
-        verb_kill(l, &m);
+    for (size_t i = 0; i < ARRAY_LEN(daemon_verbs); i++)
+        if (daemon_verbs[i].verb == m.verb && m.lazy_n <= LAUNCH_LAZY_MAX) {
+            daemon_verbs[i].run(l, &m, fds, n);
+            return;
+        }
+    exit(EXIT_FAILURE); /* not our daemon any more */
 }
 
 /* A keeper's socket closes before the keeper is dead: whoever looked for the dead only when

@@ -26,19 +26,22 @@ enum {
     KEEP_FROM = 16,     /* above what the remover's descriptors become */
 };
 
+void slot_become(struct slot *s, enum slot_state to)
+{
+    s->state = to;
+    if (to == SLOT_IDLE)
+        s->idle_since = clock_us();
+    if (to == SLOT_MAKING)
+        s->doomed = false;
+}
+
 size_t slots_idle(const struct slots *all, enum plan_template t)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < all->n; i++)
-        n += all->slot[i].open && !all->slot[i].busy && all->slot[i].template == t;
+        n += all->slot[i].state == SLOT_IDLE && all->slot[i].template == t;
     return n;
-}
-
-/* A sandbox is being made there. */
-static bool is_birth(const struct slot *s)
-{
-    return s->open && s->busy && s->pidfd < 0;
 }
 
 size_t slots_births(const struct slots *all, enum plan_template t)
@@ -46,7 +49,7 @@ size_t slots_births(const struct slots *all, enum plan_template t)
     size_t n = 0;
 
     for (size_t i = 0; i < all->n; i++)
-        n += is_birth(&all->slot[i]) && all->slot[i].template == t;
+        n += all->slot[i].state == SLOT_MAKING && all->slot[i].template == t;
     return n;
 }
 
@@ -63,7 +66,7 @@ struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later)
     for (size_t i = 0; i < all->n; i++) {
         struct slot *s = &all->slot[i];
 
-        if (!s->open || s->busy || ++idle[s->template] <= SPARE_MAX)
+        if (s->state != SLOT_IDLE || ++idle[s->template] <= SPARE_MAX)
             continue;
         if (now - s->idle_since >= SPARE_US)
             return s;
@@ -81,7 +84,7 @@ void slot_close(struct slots *all, struct slot *s)
     cgroup_slot_close(&s->cgroup);
     if (all->cgroups.version && all->graves_n < SLOTS_MAX)
         all->graves[all->graves_n++] = s->index;
-    s->open = false;
+    slot_become(s, SLOT_CLOSED);
 }
 
 /* Bounded: what outruns so many passes is met again at the next loss, or by the guard. */
@@ -91,7 +94,7 @@ void slots_purge(const struct slots *all)
     size_t n = 0;
 
     for (size_t i = 0; i < all->n; i++)
-        if (all->slot[i].open && all->slot[i].pid > 0)
+        if (all->slot[i].state != SLOT_CLOSED && all->slot[i].pid > 0)
             keepers[n++] = all->slot[i].pid;
     for (int pass = 0; pass < PURGES_MAX && tree_kill(getpid(), keepers, n) > 0; pass++)
         (void)poll(NULL, 0, PURGE_MS);
@@ -204,7 +207,7 @@ struct slot *slot_of(struct slots *all, uint64_t told)
 {
     struct slot *s = &all->slot[told >> 32];
 
-    return s->open && s->keeper == (int)(uint32_t)told ? s : NULL;
+    return s->state != SLOT_CLOSED && s->keeper == (int)(uint32_t)told ? s : NULL;
 }
 
 /* A keeper of our own, or one forked by the zygote of that template. */
@@ -245,22 +248,16 @@ struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e)
     struct slot *s = NULL;
 
     for (size_t i = 0; i < SLOTS_MAX && !s; i++)
-        if (!all->slot[i].open) {
+        if (all->slot[i].state == SLOT_CLOSED) {
             s = &all->slot[i];
             all->n = i + 1 > all->n ? i + 1 : all->n;
         }
     if (!s)
         return (void)err_set(e, ERR_BUSY, "all %d slots are in use", SLOTS_MAX), NULL;
-    *s = (struct slot){.open = true,
-                       .index = all->next_index++,
-                       .template = t,
-                       .idle_since = clock_us(),
-                       .keeper = -1,
-                       .pidfd = -1};
-    if (cgroup_slot_open(&all->cgroups, s->index, &s->cgroup, e) < 0) {
-        s->open = false;
+    *s = (struct slot){.index = all->next_index++, .template = t, .keeper = -1, .pidfd = -1};
+    if (cgroup_slot_open(&all->cgroups, s->index, &s->cgroup, e) < 0)
         return NULL;
-    }
+    slot_become(s, SLOT_IDLE);
     if (start_keeper(all, s, e) < 0) {
         slot_close(all, s);
         return NULL;
@@ -275,11 +272,11 @@ struct slot *slot_find_idle(struct slots *all, enum plan_template t)
     struct slot *best = NULL;
 
     for (size_t i = 0; i < all->n; i++)
-        births[keeper_cpu(all->slot[i].index, all->cpus_n)] += is_birth(&all->slot[i]);
+        births[keeper_cpu(all->slot[i].index, all->cpus_n)] += all->slot[i].state == SLOT_MAKING;
     for (size_t i = 0; i < all->n; i++) {
         struct slot *s = &all->slot[i];
 
-        if (s->open && !s->busy && s->template == t &&
+        if (s->state == SLOT_IDLE && s->template == t &&
             (!best || births[keeper_cpu(s->index, all->cpus_n)] <
                           births[keeper_cpu(best->index, all->cpus_n)]))
             best = s;

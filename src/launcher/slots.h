@@ -2,8 +2,8 @@
 /*
  * The launcher's slots: places where one sandbox at a time can live.
  *
- *      (none) ──open──▶ IDLE ──PREPARE──▶ BUSY ──DEAD, clean──▶ IDLE
- *                                           └─DEAD, anything odd─▶ closed
+ *      CLOSED ──open──▶ IDLE ──PREPARE──▶ MAKING ──STARTED──▶ LIVE ──DEAD, clean──▶ IDLE
+ *                                                               └─DEAD, anything odd─▶ CLOSED
  *
  * A slot that saw an out-of-memory kill, kept memory charged, or whose keeper
  * failed is closed and never used again; the next one gets a fresh index.
@@ -21,10 +21,13 @@
 
 enum { SLOTS_MAX = 2048 };
 
+enum slot_state { SLOT_CLOSED, SLOT_IDLE, SLOT_MAKING, SLOT_LIVE };
+
 struct slot {
-    bool open, busy, told; /* told: the daemon has its usage descriptors */
+    enum slot_state state; /* changed by slot_become() alone */
+    bool told;             /* the daemon has its usage descriptors */
     bool lost;             /* its keeper did not take a sandbox: it is gone */
-    bool doomed;           /* who is in it was to be killed before anybody could */
+    bool doomed;           /* its sandbox was to be killed before the keeper had made it */
     unsigned index;        /* unique for the life of the launcher */
     enum plan_template template;
     pid_t pid;  /* of the keeper; 0: a zygote's child */
@@ -61,6 +64,15 @@ struct slots {
     size_t graves_n;
     pid_t remover; /* process that removes these groups; 0: none */
 };
+
+/* Is it in use by a sandbox, or about to be? */
+static inline bool slot_is_busy(const struct slot *s)
+{
+    return s->state == SLOT_MAKING || s->state == SLOT_LIVE;
+}
+
+/* The one writer of a slot's state. */
+void slot_become(struct slot *s, enum slot_state to);
 
 /* A new one with its keeper; NULL with ERR_BUSY when all are in use. */
 struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e);
