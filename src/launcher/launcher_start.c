@@ -33,7 +33,7 @@ static unsigned traits(const struct launcher *l)
         t |= JAIL_PIDS;
     if (l->slots.cgroups.version && cgroups_has(&l->slots.cgroups, CG_CPU))
         t |= JAIL_CPU;
-    if (l->slots.kind->rooted && apart_probe(l->slots.mntns))
+    if (l->slots.inodes)
         t |= JAIL_INODES;
     return t;
 }
@@ -89,6 +89,8 @@ static int hear(struct launcher *l, struct err *e)
 
 static int prepare(struct launcher *l, struct err *e)
 {
+    int inodes;
+
     if (hear(l, e) < 0)
         return -1;
     if (!l->slots.kind->rooted)
@@ -101,6 +103,10 @@ static int prepare(struct launcher *l, struct err *e)
         return -1;
     if (root_template(l->slots.rootless, l->programs, &l->slots.mntns, e) < 0)
         return -1;
+    inodes = apart_probe(l->slots.mntns);
+    if (inodes < 0)
+        return err_sys(e, inodes, "probe for inodes of each slot's own");
+    l->slots.inodes = inodes > 0;
     for (unsigned t = 0; t < TEMPLATE_COUNT; t++)
         l->prestarted |= prestart_has((enum plan_template)t, l->programs) ? BIT(t) : 0;
     closep(&l->programs); /* no sandbox descends from a process that holds it */

@@ -181,6 +181,7 @@ static struct keeper keeper_of(const struct slots *all, const struct slot *s, in
         .group = all->group,
         .rooms = all->rooms,
         .rootless = all->rootless,
+        .inodes = all->inodes,
         .netns_fresh = all->netns_fresh,
         /* by place, not by index: two that live at the same time must never share one */
         .uid_first = all->uid_base + (uid_t)(s - all->slot) * UIDS_PER_SLOT,

@@ -42,9 +42,9 @@ struct slot {
 
 /* What all slots are made from. */
 struct slots {
-    int mntns;                      /* owned: template root */
-    const struct keeper_kind *kind; /* how sandboxes are made */
-    bool rootless, netns_fresh;
+    int mntns;                          /* owned: template root */
+    const struct keeper_kind *kind;     /* how sandboxes are made */
+    bool rootless, inodes, netns_fresh; /* as in struct keeper */
     uid_t uid_base;
     uid_t user; /* of the daemon, as it will be */
     gid_t group;

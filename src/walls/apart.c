@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/sys.h"
 
@@ -115,19 +116,20 @@ static int move_all(const struct mounts *m)
     return r;
 }
 
-int apart_enter(void)
+int apart_enter(bool inodes)
 {
     struct mounts m;
     int r;
 
     if (unshare(CLONE_NEWNS) < 0)
         return -errno;
-    r = list(&m);
-    if (r < 0)
-        return r;
-    if (mount_over("/", STAGE, 0) < 0)
+    if (!inodes)
         return 0;
-    r = move_all(&m);
+    r = list(&m);
+    if (r == 0)
+        r = mount_over("/", STAGE, 0);
+    if (r == 0)
+        r = move_all(&m);
     if (r < 0)
         return r;
     /* Over the old root, which nothing leads to any more. Taking that down would have the kernel
@@ -138,14 +140,27 @@ int apart_enter(void)
     return 0;
 }
 
-bool apart_probe(int template)
+/* Not the kernel's nature: it may be over in a moment, and says nothing about the next slot. */
+static bool is_shortage(int error)
+{
+    static const int shortages[] = {ENOMEM, ENOSPC, EAGAIN, EINTR, EMFILE, ENFILE, EIO};
+
+    for (size_t i = 0; i < ARRAY_LEN(shortages); i++)
+        if (error == shortages[i])
+            return true;
+    return false;
+}
+
+int apart_probe(int template)
 {
     pid_t pid = fork();
     int status;
 
+    if (pid < 0)
+        return -errno;
     if (pid == 0)
-        _exit(setns(template, CLONE_NEWNS) < 0 || unshare(CLONE_NEWNS) < 0 ||
-              mount_over("/", STAGE, 0) < 0);
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
-           WEXITSTATUS(status) == 0;
+        _exit(setns(template, CLONE_NEWNS) < 0 || chdir("/") < 0 ? errno : -apart_enter(true));
+    if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+        return -EIO;
+    return is_shortage(WEXITSTATUS(status)) ? -WEXITSTATUS(status) : WEXITSTATUS(status) == 0;
 }

@@ -24,10 +24,11 @@
 
 #define APART_EMPTY "/mnt" /* in the template root */
 
-/* In a keeper that is in the template root and in nobody else's mount namespace afterwards. 0 or
- * -errno. Where the kernel mounts no overlay here (overlays on overlays on overlays; without root
- * before Linux 5.11) the slot shares the inodes of the template, and the jail does not have the
- * trait `inodes`. */
-must_check int apart_enter(void);
-/* In the launcher: can slots of this template have inodes of their own? */
-bool apart_probe(int template);
+/* In a keeper that is in the template root, and in nobody else's mount namespace afterwards. 0 or
+ * -errno: then the slot must not be used. Without `inodes` it shares those of the template. */
+must_check int apart_enter(bool inodes);
+/* In the launcher, once: can slots of this template have inodes of their own? 1 or 0. It is 0 where
+ * the kernel mounts no overlay here (overlays on overlays on overlays; without root before Linux
+ * 5.11); then the jail does not have the trait `inodes`. -errno: a shortage kept it from finding
+ * out, so nothing may be promised or left out. */
+must_check int apart_probe(int template);

@@ -77,6 +77,14 @@ static int write_number(int dir, const char *file, uint64_t n)
     return write_at(dir, file, text);
 }
 
+/* What a kernel without swap accounting does not have limits nothing there. */
+static int write_if_there(int dir, const char *file, uint64_t n)
+{
+    int r = write_number(dir, file, n);
+
+    return r == -ENOENT ? 0 : r;
+}
+
 static uint64_t read_number(int dir, const char *file)
 {
     cleanup_close int fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
@@ -448,15 +456,13 @@ static int limit_memory(const struct cgroups *c, unsigned slot, uint64_t old, ui
     if (d < 0)
         return -errno;
     if (c->version == 2) {
-        (void)write_number(d, "memory.swap.max", 0);
-        return write_number(d, "memory.max", now);
+        r = write_if_there(d, "memory.swap.max", 0);
+        return r < 0 ? r : write_number(d, "memory.max", now);
     }
-    for (size_t i = 0; i < 2; i++) {
-        const char *file = v1[now > old && old ? 1 - i : i];
-        int one = write_number(d, file, now);
+    for (size_t i = 0; i < 2 && r == 0; i++) {
+        size_t k = now > old && old ? 1 - i : i;
 
-        if (one < 0 && file == v1[0])
-            r = one; /* without swap accounting the second does not exist */
+        r = k == 0 ? write_number(d, v1[k], now) : write_if_there(d, v1[k], now);
     }
     return r < 0 ? r : limit_sockets(d, old, now);
 }

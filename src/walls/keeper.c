@@ -180,7 +180,7 @@ static int enter(struct keeper *k, struct err *e)
     if (k->mntns >= 0 && (setns(k->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0))
         return err_sys(e, -errno, "enter the template root");
     fd_close_all(&k->mntns, 1);
-    r = k->kind->rooted ? apart_enter() : 0;
+    r = k->kind->rooted ? apart_enter(k->inodes) : 0;
     if (r < 0)
         return err_sys(e, r, "inodes of slot %u", k->slot);
     if (k->host->hot)

@@ -53,6 +53,7 @@ struct keeper {
     const struct keeper_kind *kind; /* borrowed */
     unsigned slot;
     bool rootless;
+    bool inodes;      /* of its own: a slot that cannot have them is not used (apart.h) */
     bool netns_fresh; /* every network namespace is single-use */
     uid_t uid_first;  /* of the UIDS_PER_SLOT host users that sandboxes of this slot get in turn */
     uid_t user;       /* whom a plain sandbox that keeps its files runs as */

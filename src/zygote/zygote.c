@@ -239,6 +239,7 @@ static int order(const struct zygote *g, const struct keeper *k)
     struct zygote_msg m = {
         .slot = k->slot,
         .rootless = k->rootless,
+        .inodes = k->inodes,
         .netns_fresh = k->netns_fresh,
         .uid_first = k->uid_first,
         .user = k->user,
@@ -298,6 +299,7 @@ static void become_keeper(const struct zygote_msg *m, const int *fds, size_t n, 
     *ret = (struct keeper){
         .kind = &keeper_native, .filters = ret->filters, .host = ret->host, .slot = m->slot};
     ret->rootless = m->rootless != 0;
+    ret->inodes = m->inodes != 0;
     ret->netns_fresh = m->netns_fresh != 0;
     ret->uid_first = m->uid_first;
     ret->user = m->user;

@@ -29,7 +29,7 @@ enum {
 /* launcher -> zygote, with descriptors: keeper socket, then the procs files that exist. */
 struct zygote_msg {
     uint32_t slot;
-    uint32_t rootless, netns_fresh;
+    uint32_t rootless, inodes, netns_fresh;
     uint32_t uid_first, user, group;
     uint32_t procs_mask;
 };
