@@ -64,6 +64,11 @@ static struct auth *open_pool(const struct place *p)
     return a;
 }
 
+static enum auth_verdict judge(struct auth *a, const char *authorization, struct err *e)
+{
+    return auth_check(a, auth_bearer(authorization), e);
+}
+
 static void put_file(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -96,10 +101,10 @@ static void only_the_exact_token_passes(void **state)
 
     (void)state;
     assert_int_equal(auth_open(&conf, &a, &e), 0);
-    assert_int_equal(auth_check(a, "Bearer s3cret", &e), AUTH_OK);
-    assert_int_equal(auth_check(a, NULL, &e), AUTH_REFUSED);
+    assert_int_equal(judge(a, "Bearer s3cret", &e), AUTH_OK);
+    assert_int_equal(judge(a, NULL, &e), AUTH_REFUSED);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-        assert_int_equal(auth_check(a, bad[i], &e), AUTH_REFUSED);
+        assert_int_equal(judge(a, bad[i], &e), AUTH_REFUSED);
     auth_free(a);
 }
 
@@ -129,7 +134,7 @@ static void nobody_is_asked_in_mode_none(void **state)
 
     (void)state;
     assert_int_equal(auth_open(&conf, &a, &e), 0);
-    assert_int_equal(auth_check(a, NULL, &e), AUTH_OK);
+    assert_int_equal(judge(a, NULL, &e), AUTH_OK);
     auth_free(a);
 }
 
@@ -140,12 +145,12 @@ static void the_first_caller_claims_for_good(void **state)
     struct stat st;
     struct err e;
 
-    assert_int_equal(auth_check(a, NULL, &e), AUTH_REFUSED);
-    assert_int_equal(auth_check(a, "Bearer ", &e), AUTH_REFUSED);
-    assert_int_equal(auth_check(a, "Token mine", &e), AUTH_REFUSED);
+    assert_int_equal(judge(a, NULL, &e), AUTH_REFUSED);
+    assert_int_equal(judge(a, "Bearer ", &e), AUTH_REFUSED);
+    assert_int_equal(judge(a, "Token mine", &e), AUTH_REFUSED);
     assert_int_equal(access(p->path, F_OK), -1);
-    assert_int_equal(auth_check(a, "Bearer mine", &e), AUTH_OK);
-    assert_int_equal(auth_check(a, "Bearer other", &e), AUTH_REFUSED);
+    assert_int_equal(judge(a, "Bearer mine", &e), AUTH_OK);
+    assert_int_equal(judge(a, "Bearer other", &e), AUTH_REFUSED);
     assert_int_equal(stat(p->path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
     assert_int_equal(st.st_size, 4);
@@ -153,8 +158,8 @@ static void the_first_caller_claims_for_good(void **state)
     assert_int_equal(st.st_mode & 07777, 0755);
     auth_free(a);
     a = open_pool(p);
-    assert_int_equal(auth_check(a, "Bearer other", &e), AUTH_REFUSED);
-    assert_int_equal(auth_check(a, "Bearer mine", &e), AUTH_OK);
+    assert_int_equal(judge(a, "Bearer other", &e), AUTH_REFUSED);
+    assert_int_equal(judge(a, "Bearer mine", &e), AUTH_OK);
     auth_free(a);
 }
 
@@ -168,7 +173,7 @@ static void a_kept_secret_is_trimmed_and_must_not_be_empty(void **state)
     auth_free(a);
     put_file(p->path, " \n kept\r\n");
     a = open_pool(p);
-    assert_int_equal(auth_check(a, "Bearer kept", &e), AUTH_OK);
+    assert_int_equal(judge(a, "Bearer kept", &e), AUTH_OK);
     auth_free(a);
     put_file(p->path, " \n");
     assert_int_equal(auth_open(&conf, &none, &e), -1);
@@ -184,10 +189,10 @@ static void a_claim_that_cannot_be_kept_is_none(void **state)
 
     (void)snprintf(dir, sizeof dir, "%s/b", p->below);
     assert_int_equal(rmdir(dir), 0);
-    assert_int_equal(auth_check(a, "Bearer mine", &e), AUTH_BROKEN);
+    assert_int_equal(judge(a, "Bearer mine", &e), AUTH_BROKEN);
     assert_int_equal(mkdir(dir, 0700), 0);
-    assert_int_equal(auth_check(a, "Bearer other", &e), AUTH_OK);
-    assert_int_equal(auth_check(a, "Bearer mine", &e), AUTH_REFUSED);
+    assert_int_equal(judge(a, "Bearer other", &e), AUTH_OK);
+    assert_int_equal(judge(a, "Bearer mine", &e), AUTH_REFUSED);
     auth_free(a);
 }
 

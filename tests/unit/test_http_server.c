@@ -219,12 +219,33 @@ static const struct dialect plain = {
 
 /* A dialect that nobody speaks: all of it is here, and one row of dialects[]. */
 
-static const char *key_of(const struct http_call *c, char room[DIALECT_CREDENTIALS_MAX])
+static const char *key_of(const struct http_call *c)
 {
-    const char *key = http_header(c, "x-api-key");
+    return http_header(c, "x-api-key");
+}
 
-    (void)snprintf(room, DIALECT_CREDENTIALS_MAX, "Bearer %s", key ? key : "");
-    return key ? room : NULL;
+/* "49999-<id>.strange.test", or a header that names it. */
+static bool strange_claims(const struct app *a, const struct h1_head *h)
+{
+    const char *host = h1_field(h, "host");
+
+    (void)a;
+    return h1_field(h, "strange-id") || (host && strstr(host, ".strange.test"));
+}
+
+static void strange_reply(struct http_call *c, int status, struct buf *json)
+{
+    (void)buf_puts(json, "<!-- strange -->");
+    http_reply(c, status, "application/json", json);
+}
+
+static void api_which(struct http_call *c)
+{
+    struct buf b = BUF_INIT(100);
+    const char *id = http_header(c, "strange-id");
+
+    (void)buf_printf(&b, "{\"at\":\"%s\"}", id ? id : http_header(c, "host"));
+    http_reply_json(c, 200, &b);
 }
 
 static void strange_refuse(struct http_call *c, int status, const char *words)
@@ -269,12 +290,16 @@ static void api_strange(struct http_call *c)
 
 static const struct route strange_rows[] = {
     {"POST", "/strange/n", api_strange, ROUTE_AUTH | ROUTE_BODY, "t", "h", NULL},
+    {"GET",  "/which",     api_which,   ROUTE_AUTH,              "t", "h", NULL},
+    {"GET",  "/echo",      api_which,   ROUTE_AUTH,              "t", "h", NULL},
 };
 static const struct dialect strange = {
     .name = "strange",
     .routes = {strange_rows, ARRAY_LEN(strange_rows)},
+    .claims = strange_claims,
     .prefix = "/strange/",
-    .credentials = key_of,
+    .secret = key_of,
+    .reply = strange_reply,
     .refuse = strange_refuse,
     .error = strange_error,
     .issues = strange_issues,
@@ -522,16 +547,23 @@ static void the_table_answers_404_405_and_401(void **state)
 #define BODY(length)        "Content-Length: " length "\r\n\r\n"
 #define STRANGE(line, rest) line " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" rest
 
+#define HOST(line, rest) line " HTTP/1.1\r\nHost: 7-a.strange.test\r\nConnection: close\r\n" rest
+
 static void a_dialect_speaks_for_itself(void **state)
 {
     static const struct {
         const char *request, *answer;
     } rows_of[] = {
-        {STRANGE("POST /strange/n", KEY BODY("12") "{\"number\":7}"),        "<n>7</n>\n"            },
-        {STRANGE("POST /strange/n", KEY BODY("12") "{\"numbre\":7}"),        "did you mean 'number'?"},
-        {STRANGE("POST /strange/n", "Authorization: Bearer s3cret\r\n\r\n"), "<no why='401'/>"       },
-        {STRANGE("GET /strange/n",  KEY "\r\n"),                             "<no why='405'/>"       },
-        {STRANGE("GET /strange/m",  "\r\n"),                                 "<no why='404'/>"       },
+        {STRANGE("POST /strange/n", KEY BODY("12") "{\"number\":7}"),        "<n>7</n>\n"                         },
+        {STRANGE("POST /strange/n", KEY BODY("12") "{\"numbre\":7}"),        "did you mean 'number'?"             },
+        {STRANGE("POST /strange/n", "Authorization: Bearer s3cret\r\n\r\n"), "<no why='401'/>"                    },
+        {STRANGE("GET /strange/n",  KEY "\r\n"),                             "<no why='405'/>"                    },
+        {STRANGE("GET /strange/m",  "\r\n"),                                 "<no why='404'/>"                    },
+        {HOST("GET /which",         KEY "\r\n"),                             "7-a.strange.test\"}<!-- strange -->"},
+        {HOST("GET /which",         "\r\n"),                                 "<no why='401'/>"                    },
+        {HOST("GET /hello/x",       KEY "\r\n"),                             "<no why='404'/>"                    },
+        {HOST("POST /echo",         KEY "\r\n"),                             "<no why='405'/>"                    },
+        {STRANGE("GET /echo",       KEY "Strange-Id: b\r\n\r\n"),            "{\"at\":\"b\"}"                     },
     };
     struct app *a = open_plain();
 
@@ -542,6 +574,7 @@ static void a_dialect_speaks_for_itself(void **state)
         assert_non_null(strstr(k->text, rows_of[i].answer));
         assert_null(strstr(k->text, "X-Request-Id"));
         assert_null(strstr(k->text, "\r\nAllow:"));
+        client_drop(k);
     }
     app_close(a);
 }

@@ -63,7 +63,7 @@ void reply_problem(struct http_call *c, const struct reply_problem *p)
     else
         jw_string(&w, p->error_detail ? p->error_detail : p->description);
     jw_object_end(&w);
-    http_reply(c, p->status, "application/json", &body);
+    http_reply_json(c, p->status, &body);
 }
 
 void problem_refuse(struct http_call *c, int status, const char *words)

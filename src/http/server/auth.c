@@ -301,16 +301,19 @@ static bool is_previous(struct auth *a, const char *token, size_t n)
     return n == a->previous_n && same_bytes(token, a->previous, n);
 }
 
-enum auth_verdict auth_check(struct auth *a, const char *authorization, struct err *e)
+const char *auth_bearer(const char *authorization)
 {
-    const char *token = authorization;
+    return authorization && strncmp(authorization, "Bearer ", 7) == 0 ? authorization + 7 : NULL;
+}
+
+enum auth_verdict auth_check(struct auth *a, const char *token, struct err *e)
+{
     size_t n;
 
     if (a->mode == AUTH_NONE)
         return AUTH_OK;
-    if (!token || strncmp(token, "Bearer ", 7) != 0)
+    if (!token)
         return AUTH_REFUSED;
-    token += 7;
     n = strlen(token);
     /* A blank first: more than one space after the scheme. */
     if (n == 0 || n > AUTH_SECRET_MAX || *token == ' ' || *token == '\t')

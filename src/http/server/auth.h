@@ -52,11 +52,13 @@ enum auth_verdict {
     AUTH_BROKEN,  /* 500: the claim could not be kept; nothing is claimed */
 };
 
+/* The token in the value of an Authorization header; NULL: none. */
+const char *auth_bearer(const char *authorization);
 /*
- * Judges the value of an Authorization header (NULL: none). In pool mode a
- * well-formed token claims an unclaimed daemon. `e` is written with AUTH_BROKEN.
+ * Judges the secret that a request carries (NULL: none). In pool mode a well-formed one claims an
+ * unclaimed daemon. `e` is written with AUTH_BROKEN.
  */
-enum auth_verdict auth_check(struct auth *a, const char *authorization, struct err *e);
+enum auth_verdict auth_check(struct auth *a, const char *token, struct err *e);
 enum auth_mode auth_mode(const struct auth *a);
 /* False: anybody who reaches the port may call (mode none, and pool before its claim). */
 bool auth_has_secret(const struct auth *a);

@@ -35,14 +35,27 @@ void conn_move(struct conn *c, enum conn_state to)
     c->state = to;
 }
 
+void conn_after(struct conn *c, enum conn_next next)
+{
+    if (c->next < next)
+        c->next = next;
+}
+
+/* What must grow while this clock runs. */
+static uint64_t progress(const struct conn *c, enum conn_clock clock)
+{
+    return clock == CLOCK_BODY     ? c->body.got
+           : clock == CLOCK_STALL  ? c->sent
+           : clock == CLOCK_LINGER ? c->waste.n
+                                   : 0;
+}
+
 void conn_arm(struct conn *c, enum conn_clock clock)
 {
     if (c->clock == clock)
         return; /* clocks are absolute: what happens meanwhile does not wind them up */
     c->clock = clock;
-    c->body_mark = c->body_got;
-    c->sent_mark = c->sent;
-    c->lingered_mark = c->lingered;
+    c->mark = progress(c, clock);
     if (clock == CLOCK_NONE)
         (void)event_del(&c->timer);
     else
@@ -51,7 +64,7 @@ void conn_arm(struct conn *c, enum conn_clock clock)
 
 void conn_kick(struct conn *c)
 {
-    if (!c->parsing) /* parse() looks at it again anyway */
+    if (c->srv->parsing != c) /* parse() looks at it again anyway */
         event_active(&c->kick, EV_TIMEOUT, 0);
 }
 
@@ -105,7 +118,7 @@ static void end_call(struct conn *c)
 {
     log_call(c->call);
     call_free(take_ptr(&c->call));
-    if (!c->keep || (c->srv->draining && c->in.n == 0))
+    if (c->next != NEXT_REQUEST || (c->srv->state == SERVER_DRAINING && c->in.n == 0))
         conn_move(c, CONN_CLOSING);
     else if (c->state != CONN_BODY || conn_body_done(c))
         conn_move(c, CONN_HEAD);
@@ -118,11 +131,11 @@ static bool settle(struct conn *c)
 
     if (!awake)
         return false;
-    if (c->broken) {
+    if (c->next == NEXT_BREAK) {
         conn_close(c);
         return false;
     }
-    if (c->call && c->call->answered) {
+    if (c->call && c->call->state == CALL_ANSWERED) {
         if (c->file.fd >= 0)
             return false;
         end_call(c);
@@ -135,7 +148,7 @@ static bool settle(struct conn *c)
             conn_move(c, CONN_HEAD);
         return true;
     }
-    if (!c->call && c->eof) {
+    if (!c->call && c->ear == EAR_ENDED) {
         conn_move(c, CONN_CLOSING);
         return true;
     }
@@ -144,7 +157,7 @@ static bool settle(struct conn *c)
 
 static bool may_parse(const struct conn *c)
 {
-    if (conn_pending(c) >= HTTP_STREAM_HIGH || (c->call && c->call->answered))
+    if (conn_pending(c) >= HTTP_STREAM_HIGH || (c->call && c->call->state == CALL_ANSWERED))
         return false;
     return c->state == CONN_HEAD || (c->state == CONN_BODY && !conn_body_paused(c));
 }
@@ -154,7 +167,7 @@ static size_t parse(struct conn *c, char *p, size_t n)
 {
     size_t used = 0, k = 1;
 
-    c->parsing = true;
+    c->srv->parsing = c;
     while (settle(c))
         ;
     while (k > 0 && used < n && may_parse(c)) {
@@ -163,7 +176,7 @@ static size_t parse(struct conn *c, char *p, size_t n)
         while (settle(c))
             ;
     }
-    c->parsing = false;
+    c->srv->parsing = NULL;
     c->held = used < n && k > 0;
     return used;
 }
@@ -173,7 +186,7 @@ static enum conn_clock idle_clock(const struct conn *c)
 {
     if (c->clock == CLOCK_IDLE || c->clock == CLOCK_IDLE_SHORT)
         return c->clock;
-    return c->trust == CONN_STRANGER && places_are_few(c->srv) ? CLOCK_IDLE_SHORT : CLOCK_IDLE;
+    return c->place == PLACE_STRANGER && places_are_few(c->srv) ? CLOCK_IDLE_SHORT : CLOCK_IDLE;
 }
 
 /* The clock that belongs to the state the connection rests in. */
@@ -185,7 +198,7 @@ static enum conn_clock clock_for(const struct conn *c)
     case CONN_HEAD:
         if (conn_pending(c) >= HTTP_STREAM_HIGH)
             return CLOCK_STALL;
-        if (c->in.n > 0 || c->starting)
+        if (c->in.n > 0 || c->clock == CLOCK_HEAD) /* from the first moment on (conn_new) */
             return CLOCK_HEAD;
         return sending ? CLOCK_STALL : idle_clock(c);
     case CONN_BODY:
@@ -210,7 +223,8 @@ static void tell_drained(struct conn *c)
 {
     struct http_call *call = c->call;
 
-    if (!call || !call->choked || call->answered || conn_pending(c) >= HTTP_STREAM_HIGH)
+    if (!call || !call->choked || call->state == CALL_ANSWERED ||
+        conn_pending(c) >= HTTP_STREAM_HIGH)
         return;
     call->choked = false;
     if (call->drain)
@@ -226,9 +240,8 @@ static void rest(struct conn *c)
     if (c->state == CONN_DEAD)
         return;
     /* A file that has gone out ends its call; an emptied queue lets waiting input through. */
-    if ((c->call && c->call->answered && c->file.fd < 0) || (c->held && may_parse(c)))
+    if ((c->call && c->call->state == CALL_ANSWERED && c->file.fd < 0) || (c->held && may_parse(c)))
         conn_kick(c);
-    c->linger |= c->in.n > 0;
     if (c->state == CONN_CLOSING && !conn_is_sending(c))
         conn_linger(c);
     if (c->state == CONN_DEAD)
@@ -258,7 +271,6 @@ static void input(struct conn *c, size_t n)
     char *p = c->srv->rbuf;
     size_t used = 0;
 
-    c->starting = false;
     if (c->in.n == 0) {
         used = parse(c, p, n);
         if (c->state == CONN_DEAD)
@@ -286,7 +298,7 @@ static bool ends_with_input(const struct conn *c)
 {
     const struct http_call *call = c->call;
 
-    return call && !call->answered && (call->gone || c->state != CONN_ANSWER);
+    return call && call->state != CALL_ANSWERED && (call->gone || c->state != CONN_ANSWER);
 }
 
 void conn_on_eof(struct conn *c)
@@ -297,8 +309,8 @@ void conn_on_eof(struct conn *c)
         conn_close(c);
         return;
     }
-    c->eof = true;
-    c->keep = false;
+    conn_ended(c);
+    conn_after(c, NEXT_CLOSE);
     conn_run(c);
 }
 
@@ -309,8 +321,8 @@ static void throw_away(struct conn *c)
     if (n == -1)
         return;
     if (n > 0)
-        c->lingered += (size_t)n;
-    if (n <= 0 || c->lingered > CONN_LINGER_MAX)
+        c->waste.n += (size_t)n;
+    if (n <= 0 || c->waste.n > CONN_LINGER_MAX)
         conn_close(c);
 }
 
@@ -360,8 +372,8 @@ static void on_kick(evutil_socket_t fd, short what, void *user)
 /* It has been answered: it is waited for, but not forever, and not when we are to end. */
 static bool goes_on_sending(struct conn *c)
 {
-    return c->lingered != c->lingered_mark && ++c->linger_turns < CONN_LINGER_TURNS &&
-           !c->srv->draining;
+    return c->waste.n != c->mark && ++c->waste.turns < CONN_LINGER_TURNS &&
+           c->srv->state != SERVER_DRAINING;
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *user)
@@ -372,8 +384,8 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     (void)fd;
     (void)what;
     c->clock = CLOCK_NONE;
-    if ((clock == CLOCK_BODY && c->body_got - c->body_mark >= c->srv->conf.body_rate) ||
-        (clock == CLOCK_STALL && c->sent != c->sent_mark) ||
+    if ((clock == CLOCK_BODY && c->body.got - c->mark >= c->srv->conf.body_rate) ||
+        (clock == CLOCK_STALL && c->sent != c->mark) ||
         (clock == CLOCK_LINGER && goes_on_sending(c))) {
         conn_arm(c, clock);
         return;
@@ -417,13 +429,13 @@ struct conn *conn_new(struct http_server *s, int fd)
     c->fd = take_fd(&taken);
     c->file.fd = -1;
     c->in = BUF_INIT(CONN_IN_MAX);
-    c->starting = true;
     set_options(fd);
     (void)event_assign(&c->rd, s->base, fd, EV_READ | EV_PERSIST, on_read, c);
     (void)event_assign(&c->wr, s->base, fd, EV_WRITE, on_write, c);
     (void)event_assign(&c->timer, s->base, -1, 0, on_timer, c);
     (void)event_assign(&c->kick, s->base, -1, 0, on_kick, c);
     LIST_INSERT_HEAD(&s->conns, c, link);
+    conn_arm(c, CLOCK_HEAD);
     return c;
 }
 
@@ -443,11 +455,10 @@ static void end_early(struct conn *c)
 {
     struct http_call *call = c->call;
 
-    if (call->status != 0 && (!call->streaming || c->file.fd >= 0))
+    if (call->status != 0 && (call->state != CALL_STREAMING || c->file.fd >= 0))
         return;
-    c->keep = false;
-    c->linger = true;
-    if (!call->dispatched) {
+    conn_after(c, NEXT_LINGER);
+    if (call->state == CALL_READING) {
         conn_refuse(c, 503);
         return;
     }
@@ -459,7 +470,7 @@ static void end_early(struct conn *c)
 
 void conn_shutdown(struct conn *c, bool now)
 {
-    bool busy = c->call && !c->call->answered;
+    bool busy = c->call && c->call->state != CALL_ANSWERED;
 
     if (now) {
         if (busy)
@@ -469,7 +480,7 @@ void conn_shutdown(struct conn *c, bool now)
         conn_close(c);
         return;
     }
-    if (busy && c->call->streaming && c->call->route->flags & ROUTE_FOLLOW)
+    if (busy && c->call->state == CALL_STREAMING && c->call->route->flags & ROUTE_FOLLOW)
         end_early(c);
     else if (conn_at_rest(c) && !conn_has_unread(c))
         conn_close(c);

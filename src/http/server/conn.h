@@ -73,8 +73,30 @@ enum conn_state {
     CONN_STATE_COUNT,
 };
 
-/* Has a request on this connection brought the secret? See places.c. */
-enum conn_trust { CONN_STRANGER, CONN_TRUSTED, CONN_TRUST_COUNT };
+/* Whose place among the connections this one has; see places.c. */
+enum conn_place {
+    PLACE_STRANGER, /* no request on it has brought the secret */
+    PLACE_TRUSTED,  /* one has */
+    PLACE_KINDS,
+    PLACE_NONE = PLACE_KINDS, /* beyond the limit: told so, not counted */
+};
+
+/* How the end of the client, or more of its bytes, is noticed. Written by conn_io.c. */
+enum conn_ear {
+    EAR_NONE,
+    EAR_READ,  /* `rd` is added */
+    EAR_WATCH, /* the server's watch has it: its end is seen, nothing is read */
+    EAR_ENDED, /* the client sends no more; for good */
+};
+
+/* What follows the answer under way. Only conn_after() writes it; it only grows during a request.
+ */
+enum conn_next {
+    NEXT_REQUEST,
+    NEXT_CLOSE,
+    NEXT_LINGER, /* close, but input may be unread then */
+    NEXT_BREAK,  /* memory or the output limit failed us: close at the next kick */
+};
 
 /* The clocks; at most one runs per connection. */
 enum conn_clock {
@@ -86,6 +108,21 @@ enum conn_clock {
     CLOCK_STALL,
     CLOCK_LINGER,
     CLOCK_COUNT,
+};
+
+/* The body of the request under way. */
+struct conn_body {
+    bool chunked;
+    bool waits; /* the client waits for 100 Continue and has not got it */
+    struct h1_chunks chunks;
+    uint64_t left; /* Content-Length framing */
+    uint64_t got;  /* payload so far */
+};
+
+/* Input thrown away before closing. */
+struct conn_waste {
+    size_t n;
+    unsigned turns;
 };
 
 struct conn_file {
@@ -103,33 +140,31 @@ struct conn {
     struct conn_file file;  /* follows `out` */
     struct buf in;          /* input not yet parsed */
     size_t scanned;         /* of `in`, for the end of the head */
-    struct h1_chunks chunks;
-    uint64_t body_left;             /* Content-Length framing */
-    uint64_t body_got, body_mark;   /* payload so far; at the last tick of the body clock */
-    uint64_t sent, sent_mark;       /* bytes written; at the last tick of the stall clock */
-    size_t lingered, lingered_mark; /* bytes thrown away; at the last tick of the linger clock */
-    unsigned linger_turns;
-    int fd; /* owned */
+    struct conn_body body;
+    struct conn_waste waste;
+    uint64_t sent; /* bytes written */
+    uint64_t mark; /* of what the clock measures, at its last tick */
+    int fd;        /* owned */
     enum conn_state state;
     enum conn_clock clock;
-    enum conn_trust trust;
-    bool chunked, keep;
-    bool idle;     /* in the server's queue of idle connections */
-    bool waits;    /* the client waits for 100 Continue and has not got it */
-    bool eof;      /* the client will send no more */
-    bool linger;   /* input may be unread when we close */
-    bool broken;   /* memory or the output limit failed us: close at the next kick */
-    bool reading;  /* rd is added */
-    bool watched;  /* in the server's watch */
-    bool over;     /* beyond the connection limit: told so, not counted */
-    bool parsing;  /* inside parse(): a kick is not needed */
-    bool held;     /* input waits for something else than more input */
-    bool starting; /* no byte has come yet */
+    enum conn_place place;
+    enum conn_ear ear;
+    enum conn_next next;
+    bool idle; /* in the server's queue of idle connections */
+    bool held; /* input waits for something else than more input */
 };
 
 /* Offsets into text; small, because an idle stream keeps them. */
 struct call_field {
     uint16_t name, value;
+};
+
+/* Only call_move() writes it. */
+enum call_state {
+    CALL_READING,   /* the handler has not seen it */
+    CALL_HANDLED,   /* the handler owes the answer */
+    CALL_STREAMING, /* an answer of unknown length has begun */
+    CALL_ANSWERED,  /* the answer is complete; what the handler still says is ignored */
 };
 
 struct http_call {
@@ -148,10 +183,10 @@ struct http_call {
     http_end_fn *end;
     void *body_user;
     uint64_t body_max, started_us;
-    int status;      /* of the answer, once begun */
-    int minor;       /* HTTP/1.<minor> */
-    bool dispatched; /* the handler has seen it */
-    bool streaming, answered, choked, paused;
+    int status; /* of the answer, once begun */
+    int minor;  /* HTTP/1.<minor> */
+    enum call_state state;
+    bool choked, paused;
     uint16_t fields_n;
     const struct call_field *field; /* in the same memory as the call, like text and req */
     const char *text;
@@ -160,6 +195,12 @@ struct http_call {
 LIST_HEAD(conn_list, conn);
 TAILQ_HEAD(conn_queue, conn);
 LIST_HEAD(call_list, http_call);
+
+enum server_state {
+    SERVER_DEAF, /* no new connections */
+    SERVER_SERVING,
+    SERVER_DRAINING, /* none, and those there are end */
+};
 
 struct http_server {
     struct event_base *base; /* borrowed */
@@ -173,16 +214,19 @@ struct http_server {
     int watch_fd;        /* owned: an epoll set, see conn_watch.c */
     const struct timeval *clock[CLOCK_COUNT];
     struct conn_list conns, dead;
-    struct conn_queue idle[CONN_TRUST_COUNT]; /* longest first */
+    struct conn_queue idle[PLACE_KINDS]; /* longest first */
+    struct conn *parsing;                /* whose input is parsed now: it needs no kick */
     uint64_t trusted_n;
     struct call_list orphans;
     uint32_t over_n;
     struct http_counters count;
     http_drained_fn *drained;
     void *drained_user;
-    bool accepting, draining;
-    time_t date_at;
-    char date[32];            /* "Sun, 06 Nov 1994 08:49:37 GMT" of date_at */
+    enum server_state state;
+    struct {
+        time_t at;
+        char text[32]; /* "Sun, 06 Nov 1994 08:49:37 GMT" */
+    } date;
     char rbuf[CONN_READ_MAX]; /* what recv() fills; used within one callback only */
 };
 
@@ -192,6 +236,7 @@ void conn_close(struct conn *c);                      /* idempotent; tells the c
 void conn_free(struct conn *c);                       /* from the reaper and the server's end */
 void conn_kick(struct conn *c);                       /* look at it again soon */
 void conn_move(struct conn *c, enum conn_state to);   /* the only writer of c->state */
+void conn_after(struct conn *c, enum conn_next next); /* at least that */
 void conn_arm(struct conn *c, enum conn_clock clock);
 void conn_run(struct conn *c); /* parse what waits, write, arm what belongs to the state */
 void conn_shutdown(struct conn *c, bool now); /* draining begins (or its time is over) */
@@ -218,10 +263,12 @@ ssize_t conn_read(struct conn *c,
 size_t conn_read_room(const struct conn *c); /* how much may be read now */
 void conn_listen(struct conn *c);            /* reads or watches, as the state wants it */
 void conn_deaf(struct conn *c);              /* neither */
+void conn_ended(struct conn *c);             /* never again: the client sends no more */
 void conn_linger(struct conn *c);
 
 /* conn_watch.c: who leaves while nothing is read from it */
-void watch_conn(struct conn *c, bool on); /* conn_on_eof() follows */
+bool watch_add(struct conn *c); /* conn_on_eof() follows; false: out of memory */
+void watch_drop(struct conn *c);
 int watch_open(struct http_server *s, struct err *e);
 void watch_close(struct http_server *s);
 
@@ -236,6 +283,7 @@ struct call_target {
 struct http_call *call_new(struct conn *c, const struct h1_head *h, const struct call_target *t,
                            const struct route_hit *hit);
 struct http_call *call_new_bare(struct conn *c); /* for answers to what is no request */
+void call_move(struct http_call *call, enum call_state to);
 void call_free(struct http_call *call);
 void call_orphan_free(struct http_call *call);
 /* The client is gone. Tells the handler and frees the call; a call whose handler asked for no

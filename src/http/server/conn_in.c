@@ -8,12 +8,12 @@
 
 bool conn_body_done(const struct conn *c)
 {
-    return c->chunked ? c->chunks.state == H1_CHUNK_DONE : c->body_left == 0;
+    return c->body.chunked ? c->body.chunks.state == H1_CHUNK_DONE : c->body.left == 0;
 }
 
 bool conn_body_paused(const struct conn *c)
 {
-    return c->state == CONN_BODY && c->call && c->call->paused && !c->call->answered;
+    return c->state == CONN_BODY && c->call && c->call->paused && c->call->state != CALL_ANSWERED;
 }
 
 /*
@@ -25,18 +25,18 @@ void conn_decide_keep(struct conn *c)
 {
     bool rest = c->state == CONN_BODY && !conn_body_done(c);
 
-    if (rest && (c->chunked || c->waits || c->body_left > CONN_SKIP_MAX))
-        c->keep = false;
-    if (c->srv->draining || c->broken)
-        c->keep = false;
-    c->linger |= rest && !c->keep;
+    if (rest && (c->body.chunked || c->body.waits || c->body.left > CONN_SKIP_MAX))
+        conn_after(c, NEXT_LINGER);
+    if (c->srv->state == SERVER_DRAINING)
+        conn_after(c, NEXT_CLOSE);
+    if (rest && c->next == NEXT_CLOSE)
+        conn_after(c, NEXT_LINGER);
 }
 
 void conn_refuse(struct conn *c, int status)
 {
-    c->keep = false;
-    c->linger = true;
-    if (c->call && c->call->dispatched) {
+    conn_after(c, NEXT_LINGER);
+    if (c->call && c->call->state != CALL_READING) {
         struct http_call *call = take_ptr(&c->call);
         bool begun = call->status != 0;
 
@@ -85,14 +85,13 @@ static int check_auth(struct http_call *call)
 {
     struct http_server *s = call->srv;
     const struct dialect *d = call->dialect;
-    char room[DIALECT_CREDENTIALS_MAX];
     struct err e = {.kind = ERR_NONE};
     enum auth_verdict v;
 
     if (!(call->route->flags & ROUTE_AUTH) || !s->conf.auth)
         return 0;
     v = auth_check(s->conf.auth,
-                   d->credentials ? d->credentials(call, room) : http_header(call, "authorization"),
+                   d->secret ? d->secret(call) : auth_bearer(http_header(call, "authorization")),
                    &e);
     if (v == AUTH_OK)
         places_trust(call->conn);
@@ -153,7 +152,7 @@ static int judge(struct http_call *call, enum route_found found, const struct h1
 
 static void dispatch(struct http_call *call)
 {
-    call->dispatched = true;
+    call_move(call, CALL_HANDLED);
     if (call->body.p)
         call->req.body = call->body.p;
     call->req.body_n = call->body.n;
@@ -162,12 +161,12 @@ static void dispatch(struct http_call *call)
 
 static void begin_body(struct conn *c, const struct h1_head *h)
 {
-    c->chunked = h->chunked;
-    c->chunks = (struct h1_chunks){.state = H1_CHUNK_SIZE};
-    c->body_left = h->length > 0 ? (uint64_t)h->length : 0;
-    c->body_got = c->body_mark = 0;
-    c->keep = h->keep;
-    c->waits = h->expect && h1_has_body(h);
+    c->body = (struct conn_body){.chunked = h->chunked,
+                                 .waits = h->expect && h1_has_body(h),
+                                 .chunks = {.state = H1_CHUNK_SIZE},
+                                 .left = h->length > 0 ? (uint64_t)h->length : 0};
+    if (!h->keep)
+        conn_after(c, NEXT_CLOSE);
     conn_move(c, CONN_BODY);
 }
 
@@ -176,27 +175,34 @@ static void welcome(struct conn *c, bool body_follows)
 {
     struct evbuffer *out;
 
-    if (c->waits && !body_follows) {
+    if (c->body.waits && !body_follows) {
         out = conn_out(c);
-        c->broken |= !out || evbuffer_add(out, "HTTP/1.1 100 Continue\r\n\r\n", 25) < 0;
+        if (!out || evbuffer_add(out, "HTTP/1.1 100 Continue\r\n\r\n", 25) < 0)
+            conn_after(c, NEXT_BREAK);
     }
-    c->waits = false;
+    c->body.waits = false;
     if (c->call->route->flags & ROUTE_BODY_STREAM)
         dispatch(c->call);
 }
 
-/* The first dialect that has a row for it, or that the path belongs to; else the first of all. */
-static enum route_found find_route(const struct http_server *s, const char *method,
+/* The dialect that claims it, else the first that has a row for it, or that the path belongs to;
+ * else the first of all. */
+static enum route_found find_route(const struct http_server *s, const struct h1_head *h,
                                    const struct call_target *t, struct route_hit *hit,
                                    const struct dialect **ret)
 {
     enum route_found found = ROUTE_NO_PATH;
     struct route_hit one;
 
+    for (const struct dialect *const *d = s->conf.dialects; *d; d++) {
+        *ret = *d;
+        if ((*d)->claims && (*d)->claims(s->app, h))
+            return route_find(&(*d)->routes, h->method, t->path, t->path_n, hit);
+    }
     *ret = NULL;
     for (const struct dialect *const *d = s->conf.dialects; *d; d++) {
         const char *prefix = (*d)->prefix;
-        enum route_found f = route_find(&(*d)->routes, method, t->path, t->path_n, &one);
+        enum route_found f = route_find(&(*d)->routes, h->method, t->path, t->path_n, &one);
 
         if (f == ROUTE_FOUND || (f == ROUTE_NO_METHOD && found == ROUTE_NO_PATH)) {
             *hit = one;
@@ -227,7 +233,7 @@ static void accept_head(struct conn *c, const struct h1_head *h, bool body_follo
         conn_refuse(c, 400);
         return;
     }
-    found = find_route(c->srv, h->method, &t, &hit, &dialect);
+    found = find_route(c->srv, h, &t, &hit, &dialect);
     places_busy(c);
     begin_body(c, h);
     c->call = call_new(c, h, &t, found == ROUTE_NO_PATH ? NULL : &hit);
@@ -289,22 +295,21 @@ static int take_payload(struct conn *c, const char *p, size_t n)
     struct http_call *call = c->call;
     int bad;
 
-    c->body_got += n;
-    if (!call || call->answered)
+    c->body.got += n;
+    if (!call || call->state == CALL_ANSWERED)
         return 0; /* of the rest of a refused body; conn_decide_keep() has seen how long it is */
-    if (c->body_got > call->body_max)
+    if (c->body.got > call->body_max)
         return 413;
     if (!(call->route->flags & ROUTE_BODY_STREAM))
         return keep_body(call, p, n);
     bad = call->data ? call->data(call->body_user, p, n) : 0;
-    if (bad && !call->answered) {
+    if (bad && call->state != CALL_ANSWERED) {
         /* The handler said no itself: no need to tell it that its call is over. */
-        call->dispatched = false;
         call->gone = NULL;
         if (call->status == 0)
             reply_status(call, bad);
         else
-            c->broken = true;
+            http_stream_abort(call);
     }
     return 0;
 }
@@ -316,8 +321,8 @@ static size_t take_body(struct conn *c, const char *p, size_t n)
     size_t used;
     int bad = 0;
 
-    if (c->chunked) {
-        ssize_t k = h1_chunk(&c->chunks, p, n, &data, &data_n);
+    if (c->body.chunked) {
+        ssize_t k = h1_chunk(&c->body.chunks, p, n, &data, &data_n);
 
         if (k < 0) {
             conn_refuse(c, 400);
@@ -325,8 +330,8 @@ static size_t take_body(struct conn *c, const char *p, size_t n)
         }
         used = (size_t)k;
     } else {
-        used = data_n = n < c->body_left ? n : (size_t)c->body_left;
-        c->body_left -= used;
+        used = data_n = n < c->body.left ? n : (size_t)c->body.left;
+        c->body.left -= used;
     }
     if (data_n > 0)
         bad = take_payload(c, data, data_n);

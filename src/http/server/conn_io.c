@@ -26,7 +26,8 @@ struct evbuffer *conn_out(struct conn *c)
 {
     if (!c->out)
         c->out = evbuffer_new();
-    c->broken |= !c->out;
+    if (!c->out)
+        conn_after(c, NEXT_BREAK);
     return c->out;
 }
 
@@ -111,22 +112,28 @@ void conn_flush(struct conn *c)
         (void)event_add(&c->wr, NULL);
 }
 
-static void read_on(struct conn *c, bool on)
+static void set_ear(struct conn *c, enum conn_ear to)
 {
-    if (c->reading == on)
+    if (c->ear == to || c->ear == EAR_ENDED)
         return;
-    if (on)
-        (void)event_add(&c->rd, NULL);
-    else
+    if (c->ear == EAR_READ)
         (void)event_del(&c->rd);
-    c->reading = on;
+    if (c->ear == EAR_WATCH)
+        watch_drop(c);
+    c->ear = to;
+    if (to == EAR_READ)
+        (void)event_add(&c->rd, NULL);
+    if (to == EAR_WATCH && !watch_add(c)) {
+        c->ear = EAR_NONE;
+        conn_after(c, NEXT_BREAK); /* better to lose a client than to miss its end */
+    }
 }
 
 size_t conn_read_room(const struct conn *c)
 {
     bool answering = c->state == CONN_ANSWER || conn_body_paused(c);
 
-    if (c->eof || c->state == CONN_CLOSING || c->state == CONN_DEAD)
+    if (c->ear == EAR_ENDED || c->state == CONN_CLOSING || c->state == CONN_DEAD)
         return 0;
     if (answering)
         return c->in.n < CONN_AHEAD_MAX ? CONN_AHEAD_MAX - c->in.n : 0;
@@ -135,22 +142,27 @@ size_t conn_read_room(const struct conn *c)
 
 void conn_listen(struct conn *c)
 {
-    bool reads = conn_read_room(c) > 0;
+    bool owed = c->call && c->call->state != CALL_ANSWERED;
 
-    read_on(c, reads);
-    watch_conn(c, !reads && c->call && !c->call->answered && !c->eof);
+    set_ear(c, conn_read_room(c) > 0 ? EAR_READ : owed ? EAR_WATCH : EAR_NONE);
+}
+
+void conn_ended(struct conn *c)
+{
+    set_ear(c, EAR_ENDED);
 }
 
 void conn_deaf(struct conn *c)
 {
-    read_on(c, false);
-    watch_conn(c, false);
+    set_ear(c, EAR_NONE);
 }
 
 /* Everything is sent. Close now, or wait a moment for the client to stop sending. */
 void conn_linger(struct conn *c)
 {
-    if (!c->linger || c->eof || shutdown(c->fd, SHUT_WR) < 0) {
+    bool unread = c->next == NEXT_LINGER || c->in.n > 0;
+
+    if (!unread || c->ear == EAR_ENDED || shutdown(c->fd, SHUT_WR) < 0) {
         conn_close(c);
         return;
     }

@@ -16,16 +16,16 @@
 
 enum { WATCH_BATCH = 64 };
 
-void watch_conn(struct conn *c, bool on)
+bool watch_add(struct conn *c)
 {
     struct epoll_event ev = {.events = EPOLLRDHUP, .data.ptr = c};
 
-    if (c->watched == on)
-        return;
-    if (epoll_ctl(c->srv->watch_fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, c->fd, &ev) == 0)
-        c->watched = on;
-    else if (on)
-        c->broken = true; /* out of memory: better to lose a client than to miss its end */
+    return epoll_ctl(c->srv->watch_fd, EPOLL_CTL_ADD, c->fd, &ev) == 0;
+}
+
+void watch_drop(struct conn *c)
+{
+    (void)epoll_ctl(c->srv->watch_fd, EPOLL_CTL_DEL, c->fd, NULL);
 }
 
 static void on_watch(evutil_socket_t fd, short what, void *user)

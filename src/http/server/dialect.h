@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A dialect: one family of endpoints and how it speaks. The server knows requests, bodies and
- * answers; which path belongs to whom, who may call, how a body is decoded and how an error looks
- * is the dialect's. Adding one touches its own folder and one row of api_dialects[].
+ * answers. Which requests belong to a family, where they carry the secret, how a body is decoded
+ * and how a result or an error looks is the dialect's. Adding one touches its own folder and one
+ * row of api_dialects[].
  */
 #pragma once
 
@@ -10,10 +11,9 @@
 
 #include "base/err.h"
 #include "core/shape.h"
+#include "http/server/h1.h"
 #include "http/server/http_call.h"
 #include "http/server/route.h"
-
-enum { DIALECT_CREDENTIALS_MAX = 4096 };
 
 enum {
     DIALECT_REQUEST_ID = BIT(0), /* answers carry X-Request-Id */
@@ -24,11 +24,16 @@ enum {
 struct dialect {
     const char *name;
     struct route_table routes;
+    /* Requests that are its own whatever their path, for example by their Host or by a header.
+     * Asked before any path is looked at; only its rows serve them. NULL: none. */
+    bool (*claims)(const struct app *a, const struct h1_head *h);
     const char *prefix; /* paths that no row matches but that are its own, too; NULL: none */
     unsigned traits;
     bool lenient; /* bodies are decoded leniently (core/shape.h) */
-    /* What stands for the Authorization header; NULL: that header. May use the room. */
-    const char *(*credentials)(const struct http_call *c, char room[DIALECT_CREDENTIALS_MAX]);
+    /* The secret that a request carries, or NULL. NULL: the bearer token. */
+    const char *(*secret)(const struct http_call *c);
+    /* Answers with a result that is one JSON value. NULL: as application/json, with a newline. */
+    void (*reply)(struct http_call *c, int status, struct buf *json);
     /* Answers a status that the server itself refuses with. words: what is wrong with this request;
      * NULL: what the status says. */
     void (*refuse)(struct http_call *c, int status, const char *words);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "http/server/http_call.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -133,13 +134,26 @@ struct http_call *call_new(struct conn *c, const struct h1_head *h, const struct
     return call;
 }
 
+void call_move(struct http_call *call, enum call_state to)
+{
+    struct http_counters *count = &call->srv->count;
+
+    if (call->state == to)
+        return;
+    assert(call->state < to);
+    if (call->state == CALL_STREAMING)
+        count->streams--;
+    if (to == CALL_STREAMING)
+        count->streams++;
+    call->state = to;
+}
+
 void call_free(struct http_call *call)
 {
     if (!call)
         return;
+    call_move(call, CALL_ANSWERED);
     call->srv->count.buffered -= call->body.n;
-    if (call->streaming)
-        call->srv->count.streams--;
     buf_done(&call->body);
     buf_done(&call->extra);
     free(call);
@@ -150,16 +164,16 @@ void call_leave(struct http_call *call)
     http_gone_fn *gone = call->gone;
 
     call->conn = NULL;
-    if (call->answered) {
+    if (call->state == CALL_ANSWERED) {
         call_free(call);
         return;
     }
     call->srv->count.gone++;
-    if (!gone && call->dispatched) {
+    if (!gone && call->state != CALL_READING) {
         LIST_INSERT_HEAD(&call->srv->orphans, call, orphan_link);
         return;
     }
-    call->answered = true; /* whatever the handler still says is ignored */
+    call_move(call, CALL_ANSWERED);
     if (gone)
         gone(call->gone_user);
     call_free(call);

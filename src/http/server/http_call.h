@@ -46,6 +46,8 @@ void http_set_header(struct http_call *c, const char *name, const char *value);
 
 /* The answer. `body` is taken (emptied) and may be NULL. */
 void http_reply(struct http_call *c, int status, const char *type, struct buf *body);
+/* One JSON value, as the call's dialect sends it. `json` is taken. */
+void http_reply_json(struct http_call *c, int status, struct buf *json);
 void http_reply_text(struct http_call *c, int status, const char *text); /* ends in one newline */
 /* In the words of the call's dialect. */
 void http_reply_error(struct http_call *c, const struct err *e);

@@ -40,14 +40,14 @@ static uint64_t strangers(const struct http_server *s)
  * first: a request among it is answered, and may bring the secret. A connection that is idle again
  * after that is closed; one whose request is under way is kept, and the next is looked at.
  */
-static void close_longest_idle(struct http_server *s, enum conn_trust trust)
+static void close_longest_idle(struct http_server *s, enum conn_place place)
 {
     struct conn *c;
 
-    for (int i = 0; i < PLACES_LOOK_MAX && (c = TAILQ_FIRST(&s->idle[trust])) != NULL; i++) {
+    for (int i = 0; i < PLACES_LOOK_MAX && (c = TAILQ_FIRST(&s->idle[place])) != NULL; i++) {
         if (conn_has_unread(c))
             conn_read_now(c);
-        if (c->state != CONN_DEAD && (!c->idle || c->trust != trust))
+        if (c->state != CONN_DEAD && (!c->idle || c->place != place))
             continue;
         s->count.gave_way++;
         conn_close(c);
@@ -60,9 +60,9 @@ bool places_make_room(struct http_server *s)
     uint64_t max = s->conf.connections_max;
 
     if (s->count.open >= max || strangers(s) >= max - reserved(s))
-        close_longest_idle(s, CONN_STRANGER);
+        close_longest_idle(s, PLACE_STRANGER);
     if (s->count.open >= max && s->trusted_n > reserved(s))
-        close_longest_idle(s, CONN_TRUSTED);
+        close_longest_idle(s, PLACE_TRUSTED);
     return s->count.open < max;
 }
 
@@ -75,9 +75,9 @@ bool places_are_few(const struct http_server *s)
 
 void places_trust(struct conn *c)
 {
-    if (c->trust == CONN_TRUSTED || c->over)
+    if (c->place != PLACE_STRANGER)
         return;
-    c->trust = CONN_TRUSTED;
+    c->place = PLACE_TRUSTED;
     c->srv->trusted_n++;
 }
 
@@ -85,8 +85,7 @@ bool places_deny(const struct conn *c)
 {
     const struct http_server *s = c->srv;
 
-    return c->trust == CONN_STRANGER && !c->over &&
-           strangers(s) > s->conf.connections_max - reserved(s);
+    return c->place == PLACE_STRANGER && strangers(s) > s->conf.connections_max - reserved(s);
 }
 
 void places_busy(struct conn *c)
@@ -94,17 +93,17 @@ void places_busy(struct conn *c)
     if (!c->idle)
         return;
     c->idle = false;
-    TAILQ_REMOVE(&c->srv->idle[c->trust], c, idle_link);
+    TAILQ_REMOVE(&c->srv->idle[c->place], c, idle_link);
 }
 
 void places_rest(struct conn *c)
 {
     bool waits = c->state == CONN_HEAD && !conn_is_sending(c);
 
-    if (c->idle || c->over || c->call || (!waits && c->state != CONN_LINGER))
+    if (c->idle || c->place == PLACE_NONE || c->call || (!waits && c->state != CONN_LINGER))
         return;
     c->idle = true;
-    TAILQ_INSERT_TAIL(&c->srv->idle[c->trust], c, idle_link);
+    TAILQ_INSERT_TAIL(&c->srv->idle[c->place], c, idle_link);
 }
 
 void places_leave(struct conn *c)
@@ -112,11 +111,11 @@ void places_leave(struct conn *c)
     struct http_server *s = c->srv;
 
     places_busy(c);
-    if (c->over)
+    if (c->place == PLACE_NONE)
         s->over_n--;
     else
         s->count.open--;
-    if (c->trust == CONN_TRUSTED)
+    if (c->place == PLACE_TRUSTED)
         s->trusted_n--;
 }
 

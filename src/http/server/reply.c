@@ -78,7 +78,7 @@ static void put_framing(struct http_call *c, struct buf *b, int64_t length)
     else if (c->minor > 0)
         (void)buf_puts(b, "Transfer-Encoding: chunked\r\n");
     else
-        c->conn->keep = false;
+        conn_after(c->conn, NEXT_CLOSE);
 }
 
 /* By hand, as all of a head: printf is the largest thing that an answer would have to wait for. */
@@ -104,7 +104,7 @@ static void put_head(struct http_call *c, const char *type, int64_t length)
         put_field(&b, "Content-Type: ", type);
     put_framing(c, &b, length);
     conn_decide_keep(c->conn);
-    if (!c->conn->keep)
+    if (c->conn->next != NEXT_REQUEST)
         (void)buf_puts(&b, "Connection: close\r\n");
     else if (c->minor == 0 || (length < 0 && c->dialect->traits & DIALECT_KEEP_ALIVE))
         (void)buf_puts(&b, "Connection: keep-alive\r\n");
@@ -113,7 +113,8 @@ static void put_head(struct http_call *c, const char *type, int64_t length)
     (void)buf_puts(&b, "X-Content-Type-Options: nosniff\r\n");
     (void)buf_put(&b, c->extra.p, c->extra.n);
     (void)buf_puts(&b, "\r\n");
-    c->conn->broken |= b.failed || !out || evbuffer_add(out, b.p, b.n) < 0;
+    if (b.failed || !out || evbuffer_add(out, b.p, b.n) < 0)
+        conn_after(c->conn, NEXT_BREAK);
     buf_done(&b);
 }
 
@@ -123,7 +124,7 @@ static void put_head(struct http_call *c, const char *type, int64_t length)
  */
 static bool begin(struct http_call *c, int status, const char *type, int64_t length)
 {
-    if (c->answered || c->streaming)
+    if (c->state >= CALL_STREAMING)
         return false;
     if (!c->conn) {
         call_orphan_free(c);
@@ -137,7 +138,7 @@ static bool begin(struct http_call *c, int status, const char *type, int64_t len
 
 static void finish(struct http_call *c)
 {
-    c->answered = true;
+    call_move(c, CALL_ANSWERED);
     conn_kick(c->conn);
 }
 
@@ -158,13 +159,14 @@ static void put_body(struct conn *c, struct buf *body)
     if (!out)
         return;
     if (n <= REPLY_COPY_MAX) {
-        c->broken |= evbuffer_add(out, body->p, n) < 0;
+        if (evbuffer_add(out, body->p, n) < 0)
+            conn_after(c, NEXT_BREAK);
         return;
     }
     p = buf_take(body, NULL);
     if (evbuffer_add_reference(out, p, n, free_body, p) < 0) {
         free(p);
-        c->broken = true;
+        conn_after(c, NEXT_BREAK);
     }
 }
 
@@ -183,6 +185,19 @@ void http_reply(struct http_call *c, int status, const char *type, struct buf *b
     }
     if (body)
         buf_done(body);
+}
+
+void http_reply_json(struct http_call *c, int status, struct buf *json)
+{
+    if (c->dialect->reply) {
+        c->dialect->reply(c, status, json);
+        return;
+    }
+    if (json->n == 0 || json->p[json->n - 1] != '\n') {
+        json->max++; /* the room was for the value */
+        (void)buf_putc(json, '\n');
+    }
+    http_reply(c, status, "application/json", json);
 }
 
 void http_reply_text(struct http_call *c, int status, const char *text)
@@ -247,7 +262,7 @@ void http_reply_file(struct http_call *c, int status, const char *type, int fd, 
 
 void http_stream_begin(struct http_call *c, int status, const char *type)
 {
-    if (c->answered || c->streaming)
+    if (c->state >= CALL_STREAMING)
         return;
     if (c->conn) {
         c->status = status;
@@ -255,8 +270,7 @@ void http_stream_begin(struct http_call *c, int status, const char *type)
         put_head(c, type, REPLY_UNKNOWN);
         conn_kick(c->conn);
     }
-    c->streaming = true;
-    c->srv->count.streams++;
+    call_move(c, CALL_STREAMING);
 }
 
 static void put_chunk(struct http_call *c, const void *p, size_t n)
@@ -266,29 +280,30 @@ static void put_chunk(struct http_call *c, const void *p, size_t n)
 
     if (!out || (chunked && evbuffer_add_printf(out, "%zx\r\n", n) < 0) ||
         evbuffer_add(out, p, n) < 0 || (chunked && evbuffer_add(out, "\r\n", 2) < 0))
-        c->conn->broken = true;
+        conn_after(c->conn, NEXT_BREAK);
 }
 
 size_t http_stream_write(struct http_call *c, const void *p, size_t n)
 {
     size_t waiting;
 
-    if (!c->conn || !c->streaming || c->answered)
+    if (!c->conn || c->state != CALL_STREAMING)
         return 0;
     /* An empty chunk would end the stream. */
-    if (n > 0 && !c->req.head && !c->conn->broken) {
+    if (n > 0 && !c->req.head && c->conn->next != NEXT_BREAK) {
         put_chunk(c, p, n);
         conn_kick(c->conn);
     }
     waiting = conn_pending(c->conn);
     c->choked |= waiting >= HTTP_STREAM_HIGH;
-    c->conn->broken |= waiting > CONN_OUT_MAX;
+    if (waiting > CONN_OUT_MAX)
+        conn_after(c->conn, NEXT_BREAK);
     return waiting;
 }
 
 void http_stream_end(struct http_call *c)
 {
-    if (!c->streaming || c->answered)
+    if (c->state != CALL_STREAMING)
         return;
     if (!c->conn) {
         call_orphan_free(c);
@@ -300,14 +315,14 @@ void http_stream_end(struct http_call *c)
 
 void http_stream_abort(struct http_call *c)
 {
-    if (!c->streaming || c->answered)
+    if (c->state != CALL_STREAMING)
         return;
     if (!c->conn) {
         call_orphan_free(c);
         return;
     }
-    c->answered = true;
-    c->conn->broken = true;
+    call_move(c, CALL_ANSWERED);
+    conn_after(c->conn, NEXT_BREAK);
     conn_kick(c->conn);
 }
 
@@ -318,5 +333,6 @@ void call_put_last_chunk(struct http_call *c)
     if (c->minor == 0 || c->req.head)
         return; /* it ends with the connection, or has no body at all */
     out = conn_out(c->conn);
-    c->conn->broken |= !out || evbuffer_add(out, "0\r\n\r\n", 5) < 0;
+    if (!out || evbuffer_add(out, "0\r\n\r\n", 5) < 0)
+        conn_after(c->conn, NEXT_BREAK);
 }

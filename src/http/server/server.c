@@ -28,15 +28,15 @@ const char *server_date(struct http_server *s)
     time_t now = time(NULL);
     struct tm tm;
 
-    if (now == s->date_at && s->date[0])
-        return s->date;
-    s->date_at = now;
+    if (now == s->date.at && s->date.text[0])
+        return s->date.text;
+    s->date.at = now;
     (void)gmtime_r(&now, &tm);
     /* Not strftime(): the names must be English in every locale. */
-    (void)snprintf(s->date, sizeof s->date, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
+    (void)snprintf(s->date.text, sizeof s->date.text, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
                    days + 3 * tm.tm_wday, tm.tm_mday, months + 3 * tm.tm_mon,
                    (tm.tm_year + 1900) % 10000, tm.tm_hour, tm.tm_min, tm.tm_sec);
-    return s->date;
+    return s->date.text;
 }
 
 static void listen_all(struct http_server *s, bool on)
@@ -76,7 +76,7 @@ static void on_reap(evutil_socket_t fd, short what, void *user)
     (void)fd;
     (void)what;
     free_dead(s);
-    if (!s->draining || !LIST_EMPTY(&s->conns) || !drained)
+    if (s->state != SERVER_DRAINING || !LIST_EMPTY(&s->conns) || !drained)
         return;
     s->drained = NULL;
     (void)event_del(&s->grace);
@@ -89,7 +89,7 @@ static void on_accept_again(evutil_socket_t fd, short what, void *user)
 
     (void)fd;
     (void)what;
-    if (s->accepting)
+    if (s->state == SERVER_SERVING)
         listen_all(s, true);
 }
 
@@ -121,8 +121,8 @@ static void welcome(struct http_server *s, int fd)
     c = conn_new(s, fd);
     if (!c)
         return;
-    c->over = over;
     if (over) {
+        c->place = PLACE_NONE;
         s->over_n++;
         s->count.refused++;
         conn_refuse(c, 503);
@@ -139,7 +139,7 @@ static void on_accept(evutil_socket_t fd, short what, void *user)
     struct http_server *s = user;
 
     (void)what;
-    for (int i = 0; i < SERVER_ACCEPT_BATCH && s->accepting; i++) {
+    for (int i = 0; i < SERVER_ACCEPT_BATCH && s->state == SERVER_SERVING; i++) {
         int client = os_accept(fd);
 
         if (client >= 0) {
@@ -359,7 +359,7 @@ int http_server_open(struct event_base *base, const struct http_server_conf *con
     LIST_INIT(&s->conns);
     LIST_INIT(&s->dead);
     LIST_INIT(&s->orphans);
-    for (int i = 0; i < CONN_TRUST_COUNT; i++)
+    for (int i = 0; i < PLACE_KINDS; i++)
         TAILQ_INIT(&s->idle[i]);
     (void)event_assign(&s->accept_again, base, -1, 0, on_accept_again, s);
     (void)event_assign(&s->reap, base, -1, 0, on_reap, s);
@@ -368,7 +368,7 @@ int http_server_open(struct event_base *base, const struct http_server_conf *con
     if (set_clocks(s, e) < 0 || watch_open(s, e) < 0 || listen_on(s, e) < 0)
         return -1;
     s->conf.host = NULL; /* borrowed for the call only */
-    s->accepting = true;
+    s->state = SERVER_SERVING;
     listen_all(s, true);
     *ret = take_ptr(&s);
     return 0;
@@ -408,7 +408,8 @@ void http_server_stop_accepting(struct http_server *s)
 {
     uint16_t port = s->port;
 
-    s->accepting = false;
+    if (s->state == SERVER_SERVING)
+        s->state = SERVER_DEAF;
     unbind(s);
     s->port = port;
 }
@@ -419,7 +420,7 @@ void http_server_drain(struct http_server *s, uint32_t grace_ms, http_drained_fn
     struct conn *c, *next;
 
     http_server_stop_accepting(s);
-    s->draining = true;
+    s->state = SERVER_DRAINING;
     s->drained = done;
     s->drained_user = user;
     for (c = LIST_FIRST(&s->conns); c; c = next) {

@@ -79,7 +79,7 @@ static void reply(struct http_call *c, const struct problem *p, struct bytes wor
     put_problem(&w, p, words);
     jw_object_end(&w);
     jw_object_end(&w);
-    http_reply(c, p->status, API_JSON, &body);
+    http_reply_json(c, p->status, &body);
 }
 
 static void reply_words(struct http_call *c, const struct problem *p, const char *words)
@@ -110,7 +110,7 @@ static void reply_synced(struct http_call *c, const struct dependency_answer *a)
     jw_kv_string(&w, "started_at", a->started_at);
     jw_kv_string(&w, "completed_at", a->completed_at);
     jw_object_end(&w);
-    http_reply(c, 200, API_JSON, &body);
+    http_reply_json(c, 200, &body);
 }
 
 static void on_done(void *user, const struct dependency_answer *a)
@@ -152,7 +152,7 @@ static void reply_issues(struct http_call *c, const struct shaping *s)
     jw_raw(&w, issues.p, issues.n);
     jw_object_end(&w);
     buf_done(&issues);
-    http_reply(c, 422, API_JSON, &body);
+    http_reply_json(c, 422, &body);
 }
 
 static void on_gone(void *user)

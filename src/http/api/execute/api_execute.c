@@ -228,7 +228,7 @@ static void reply_pending(struct http_call *c, const struct execution *x)
     jw_kv_string(&w, "status", "PENDING");
     jw_kv_string(&w, "message", "Execution submitted");
     jw_object_end(&w);
-    http_reply(c, 200, API_JSON, &body);
+    http_reply_json(c, 200, &body);
 }
 
 /* ---- waiting ---- */
@@ -250,7 +250,7 @@ static void reply_result(struct http_call *c, const struct execution *x)
     http_set_header(c, "Server-Timing", timing);
     if (buf_put(&body, x->json.p, x->json.n) < 0 || x->json.failed)
         body.failed = true;
-    http_reply(c, 200, API_JSON, &body);
+    http_reply_json(c, 200, &body);
 }
 
 static void on_done(void *user, struct execution *x)

@@ -67,7 +67,7 @@ void api_execution_get(struct http_call *c)
         return;
     body.max = STATE_JSON_MAX + x->json.n + x->result.progress.n + 6 * strlen(x->session_id);
     write_execution(&w, x);
-    http_reply(c, 200, API_JSON, &body);
+    http_reply_json(c, 200, &body);
 }
 
 /* One under way is ended (202: the fact comes later); a finished one is forgotten. */
@@ -89,7 +89,7 @@ void api_execution_delete(struct http_call *c)
     jw_kv_string(&w, "state", "stopping");
     jw_object_end(&w);
     execution_stop(x, END_CANCELLED);
-    http_reply(c, 202, API_JSON, &body);
+    http_reply_json(c, 202, &body);
 }
 
 /* It came out of a sandbox: a browser must neither render it nor guess what it is. */

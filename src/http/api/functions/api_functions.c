@@ -83,7 +83,7 @@ static void reply_json(struct asked *a, struct buf *json)
     static const char too_large[] = "{\"error\":\"the result is too large for an event\"}";
 
     if (!a->live) {
-        http_reply(a->http, 200, API_JSON, json);
+        http_reply_json(a->http, 200, json);
         return;
     }
     begin(a);

@@ -73,7 +73,7 @@ static void reply_answer(struct http_call *c, const struct inspect_answer *answe
 
     if (answer->status == INSPECT_OK) {
         (void)buf_put(&body, answer->json.p, answer->json.n);
-        http_reply(c, 200, API_JSON, &body);
+        http_reply_json(c, 200, &body);
         return;
     }
     (void)snprintf(words, sizeof words, "%s: %s", answer->type, answer->message);

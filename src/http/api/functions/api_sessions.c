@@ -49,7 +49,7 @@ static void reply_turn(struct http_call *c, struct turn *t, int good, int bad)
     }
     turn_server_timing(t, timing);
     http_set_header(c, "Server-Timing", timing);
-    http_reply(c, t->outcome.status == CALL_SUCCESS ? good : bad, API_JSON, &t->json);
+    http_reply_json(c, t->outcome.status == CALL_SUCCESS ? good : bad, &t->json);
 }
 
 static void on_done(void *user, struct turn *t)
@@ -278,7 +278,7 @@ void api_sessions_list(struct http_call *c)
     }
     jw_array_end(&w);
     jw_object_end(&w);
-    http_reply(c, 200, API_JSON, &body);
+    http_reply_json(c, 200, &body);
 }
 
 void api_session_get(struct http_call *c)
@@ -289,7 +289,7 @@ void api_session_get(struct http_call *c)
     if (!s)
         return;
     fsession_json(s, &body);
-    http_reply(c, 200, API_JSON, &body);
+    http_reply_json(c, 200, &body);
 }
 
 void api_session_delete(struct http_call *c)

@@ -114,7 +114,7 @@ static void reply_error(struct file_call *f, const char *op, const char *path, s
     jw_object(&w);
     jw_kv_bytes(&w, "error", text.p, text.n);
     jw_object_end(&w);
-    koyeb_reply(f->call, 200, &body);
+    http_reply_json(f->call, 200, &body);
     buf_done(&text);
 }
 
@@ -310,7 +310,7 @@ static void read_done(struct work *work)
     if (f->call && f->sys)
         reply_error(f, "read", f->body.path.p, f->body.path.n, f->sys, false);
     else if (f->call)
-        koyeb_reply(f->call, 200, &f->reply);
+        http_reply_json(f->call, 200, &f->reply);
     file_call_free(f);
 }
 
@@ -438,7 +438,7 @@ static void on_listed(void *user, struct file_result *r)
         reply_error(f, r->op, path, n, r->sys, false);
     } else {
         write_names(f, r->bytes);
-        koyeb_reply(f->call, 200, &f->reply);
+        http_reply_json(f->call, 200, &f->reply);
     }
     file_call_free(f);
 }

@@ -18,7 +18,7 @@ static void reply_taken(struct http_call *c, const struct persistent *p)
     jw_kv_string(&w, "error", "Port already bound");
     jw_kv_bool(&w, "success", false);
     jw_object_end(&w);
-    koyeb_reply(c, 409, &body);
+    http_reply_json(c, 409, &body);
 }
 
 static void reply_bound(struct http_call *c, const struct persistent *p)
@@ -34,7 +34,7 @@ static void reply_bound(struct http_call *c, const struct persistent *p)
         jw_kv_int(&w, "proxy_port", own);
     jw_kv_bool(&w, "success", true);
     jw_object_end(&w);
-    koyeb_reply(c, 200, &body);
+    http_reply_json(c, 200, &body);
 }
 
 static void bind_port(struct http_call *c, const struct koyeb_body *b)
@@ -84,5 +84,5 @@ void api_unbind_port(struct http_call *c)
     jw_kv_string(&w, "message", "Port binding removed");
     jw_kv_bool(&w, "success", true);
     jw_object_end(&w);
-    koyeb_reply(c, 200, &body);
+    http_reply_json(c, 200, &body);
 }

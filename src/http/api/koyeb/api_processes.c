@@ -49,7 +49,7 @@ static void reply_started(struct http_call *c, const struct process *p, const ch
     if (why)
         jw_kv_string(&w, "error", why);
     jw_object_end(&w);
-    koyeb_reply(c, p ? 201 : 500, &body);
+    http_reply_json(c, p ? 201 : 500, &body);
 }
 
 static void refuse(struct starting *s, enum command_fault why, const char *words)
@@ -152,7 +152,7 @@ void api_list_processes(struct http_call *c)
     write_process(&w, p);
     jw_array_end(&w);
     jw_object_end(&w);
-    koyeb_reply(c, 200, &body);
+    http_reply_json(c, 200, &body);
 }
 
 /* ---- /kill_process ---- */
@@ -169,7 +169,7 @@ static void reply_killed(struct http_call *c, const char *error, size_t n)
     else
         jw_kv_string(&w, "message", "Process killed successfully");
     jw_object_end(&w);
-    koyeb_reply(c, error ? 400 : 200, &body);
+    http_reply_json(c, error ? 400 : 200, &body);
 }
 
 static void put_not_found(struct buf *out, const char *id, size_t n)

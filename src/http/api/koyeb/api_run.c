@@ -101,7 +101,7 @@ static void encoded(struct work *work)
     r->encoding = false;
     if (r->call) {
         http_on_gone(r->call, NULL, NULL);
-        koyeb_reply(r->call, 200, &r->reply);
+        http_reply_json(r->call, 200, &r->reply);
     }
     running_free(r);
 }

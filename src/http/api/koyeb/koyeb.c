@@ -143,12 +143,6 @@ struct jw koyeb_writer(struct buf *out, bool ascii)
     return (struct jw){.out = out, .html = true, .ascii = ascii};
 }
 
-void koyeb_reply(struct http_call *c, int status, struct buf *body)
-{
-    (void)buf_putc(body, '\n');
-    http_reply(c, status, "application/json", body);
-}
-
 void koyeb_reply_success(struct http_call *c, const char *error, size_t error_n)
 {
     struct buf body = BUF_INIT(error_n * 6 + 64);
@@ -159,7 +153,7 @@ void koyeb_reply_success(struct http_call *c, const char *error, size_t error_n)
         jw_kv_bytes(&w, "error", error, error_n);
     jw_kv_bool(&w, "success", !error);
     jw_object_end(&w);
-    koyeb_reply(c, 200, &body);
+    http_reply_json(c, 200, &body);
 }
 
 void koyeb_sys_words(int sys, char out[128])

@@ -57,8 +57,6 @@ struct persistent *koyeb_sandbox(struct http_call *c);
 
 /* A writer that escapes as this family does; `ascii` for events. */
 struct jw koyeb_writer(struct buf *out, bool ascii);
-/* Sends the object with its newline. */
-void koyeb_reply(struct http_call *c, int status, struct buf *body);
 /* {"success":true}, or {"error":…,"success":false} */
 void koyeb_reply_success(struct http_call *c, const char *error, size_t error_n);
 

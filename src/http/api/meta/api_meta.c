@@ -31,7 +31,7 @@ void api_root(struct http_call *c)
     jw_kv_string(&w, "health", "/health");
     jw_kv_string(&w, "execute", "/execute");
     jw_object_end(&w);
-    http_reply(c, 200, API_JSON, &body);
+    http_reply_json(c, 200, &body);
 }
 
 /* ---- health ---- */
@@ -82,7 +82,7 @@ void api_health(struct http_call *c)
         write_running(&w, a);
         jw_object_end(&w);
     }
-    http_reply(c, status, API_JSON, &body);
+    http_reply_json(c, status, &body);
 }
 
 /* As the SDKs of the sandbox family know it, to the byte. */
@@ -150,7 +150,7 @@ void api_info(struct http_call *c)
     jw_kv_int(&w, "retained_executions", (int64_t)a->registry.finished_n);
     write_languages(&w, a);
     jw_object_end(&w);
-    http_reply(c, 200, API_JSON, &body);
+    http_reply_json(c, 200, &body);
 }
 
 static void write_limits(struct jw *w, const struct app *a)
@@ -259,7 +259,7 @@ void api_capabilities(struct http_call *c)
     jw_key(&w, "settings");
     config_values_json(&a->config, &w);
     jw_object_end(&w);
-    http_reply(c, 200, API_JSON, &body);
+    http_reply_json(c, 200, &body);
 }
 
 /* ---- metrics ---- */

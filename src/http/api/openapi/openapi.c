@@ -456,5 +456,5 @@ void api_openapi(struct http_call *c)
     write_paths(&w);
     write_components(&w);
     jw_object_end(&w);
-    http_reply(c, 200, API_JSON, &body);
+    http_reply_json(c, 200, &body);
 }

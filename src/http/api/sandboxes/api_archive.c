@@ -105,7 +105,7 @@ static void on_unpacked(void *user, struct file_result *f)
     jw_kv_int(&w, "entries", (int64_t)f->entries);
     jw_kv_int(&w, "size", (int64_t)f->size);
     jw_object_end(&w);
-    http_reply(r->call, 200, API_JSON, &body);
+    http_reply_json(r->call, 200, &body);
     raw_free(r);
 }
 

@@ -157,7 +157,7 @@ static void reply_one(struct http_call *c, int status, const struct persistent *
 
     write_one(&w, p);
     jw_object_end(&w);
-    http_reply(c, status, API_JSON, &body);
+    http_reply_json(c, status, &body);
 }
 
 void api_sandboxes_list(struct http_call *c)
@@ -179,7 +179,7 @@ void api_sandboxes_list(struct http_call *c)
     }
     jw_array_end(&w);
     jw_object_end(&w);
-    http_reply(c, 200, API_JSON, &body);
+    http_reply_json(c, 200, &body);
 }
 
 static struct persistent *find(struct http_call *c)
@@ -225,7 +225,7 @@ static void on_looked(void *user, struct file_result *r)
     write_writable(&w, p);
     write_usage(&w, p, r);
     jw_object_end(&w);
-    http_reply(l->call, 200, API_JSON, &body);
+    http_reply_json(l->call, 200, &body);
     looking_free(l);
 }
 
