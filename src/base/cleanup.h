@@ -10,6 +10,7 @@
 #pragma once
 
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,4 +73,7 @@ static inline pid_t take_pid(pid_t *pid)
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define BIT(n)       (1u << (n))
-#define must_check   __attribute__((__warn_unused_result__))
+
+/* The object that a member is embedded in. */
+#define container_of(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
+#define must_check                    __attribute__((__warn_unused_result__))

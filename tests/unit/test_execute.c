@@ -125,7 +125,7 @@ static bool is_active(const struct world *w, const char *id)
 {
     const struct execution *x = registry_find(&w->app.registry, id);
 
-    return x && x->state != EXECUTION_DONE;
+    return x && !execution_is_done(x);
 }
 
 static struct execution *asked(struct world *w, const char *id)
@@ -163,7 +163,7 @@ static void an_execution_is_answered_and_kept(void **state)
     assert_non_null(strstr(w->last, "\"status\":\"success\""));
     assert_false(is_active(w, x->id));
     assert_ptr_equal(registry_find(&w->app.registry, x->id), x);
-    assert_int_equal(x->state, EXECUTION_DONE);
+    assert_true(execution_is_done(x));
     assert_int_equal(event_base_loop(w->app.base, EVLOOP_NONBLOCK), 0);
     assert_int_equal(w->jail.released, 1); /* after the answer */
     assert_int_equal(w->app.metrics.executions[0][STATUS_SUCCESS], 1);
@@ -223,7 +223,7 @@ static void a_queued_one_can_be_cancelled(void **state)
     (void)asked(w, "a");
     (void)asked(w, "b");
     x = asked(w, "c");
-    assert_int_equal(x->state, EXECUTION_QUEUED);
+    assert_int_equal(x->task.state, TASK_QUEUED);
     execution_stop(x, END_CANCELLED);
     until_done(w, 1);
     assert_non_null(strstr(w->last, "\"execution_id\":\"c\""));
@@ -241,10 +241,10 @@ static void a_running_one_is_killed_when_its_client_leaves(void **state)
     assert_int_equal(fake_init_hears(&w->jail, 0), INIT_STOP);
     fake_program_gone(&w->jail, 0);
     fake_init_says(&w->jail, 0, INIT_EXITED, SIGKILL, 0);
-    while (x->state != EXECUTION_DONE)
+    while (!execution_is_done(x))
         assert_int_equal(event_base_loop(w->app.base, EVLOOP_ONCE), 0);
     assert_int_equal(w->done, 0);
-    assert_int_equal(x->result.reason, END_CANCELLED);
+    assert_int_equal(x->task.result.reason, END_CANCELLED);
 }
 
 static int file_with(const char *text)

@@ -29,20 +29,20 @@ static int setup(void **state)
     s->jail.jail.traits = JAIL_FS | JAIL_PID;
     s->app = calloc(1, sizeof *s->app);
     assert_non_null(s->app);
-    s->app->jail = s->x.where.jail = &s->jail.jail;
+    s->app->jail = s->x.jail = &s->jail.jail;
     s->x.app = s->app;
-    s->x.limits = (struct limits){.wall_ms = 2000,
-                                  .memory_max = 64 << 20,
-                                  .pids_max = 32,
-                                  .cpu_ms = 1500,
-                                  .output_max = 1000,
-                                  .result_max = 1000};
+    s->x.task.limits = (struct limits){.wall_ms = 2000,
+                                       .memory_max = 64 << 20,
+                                       .pids_max = 32,
+                                       .cpu_ms = 1500,
+                                       .output_max = 1000,
+                                       .result_max = 1000};
     s->x.artifacts.max = 10;
     memcpy(s->x.id, "exec_1", 7);
-    run_result_init(&s->x.result, &s->x.limits);
-    s->x.result.at = (struct stamps){1000, 2000, 4000, 1504000, 1505000};
-    s->x.result.reason = END_EXIT;
-    s->x.result.exit_code = 0;
+    run_result_init(&s->x.task.result, &s->x.task.limits);
+    s->x.task.result.at = (struct stamps){1000, 2000, 4000, 1504000, 1505000};
+    s->x.task.result.reason = END_EXIT;
+    s->x.task.result.exit_code = 0;
     s->json = BUF_INIT(1 << 20);
     *state = s;
     return 0;
@@ -53,7 +53,7 @@ static int teardown(void **state)
     struct scene *s = *state;
 
     buf_done(&s->json);
-    run_result_done(&s->x.result);
+    run_result_done(&s->x.task.result);
     artifacts_done(&s->x.artifacts);
     free(s->app);
     free(s);
@@ -66,7 +66,7 @@ static const char *answer(struct scene *s)
     struct json_value v;
     struct err e;
 
-    verdict_reach(&s->x.result, &s->x.limits, &s->x.verdict);
+    verdict_reach(&s->x.task.result, &s->x.task.limits, &s->x.verdict);
     execution_result_json(&s->x, &s->json);
     assert_false(s->json.failed);
     assert_int_equal(json_parse(s->json.p, s->json.n, 0, &v, &e), 0);
@@ -106,7 +106,7 @@ static void a_success_has_every_field_in_order(void **state)
         "\"total_ms\":1504",
     };
     struct scene *s = *state;
-    struct run_result *r = &s->x.result;
+    struct run_result *r = &s->x.task.result;
     const char *at;
 
     (void)buf_puts(&r->out, "out");
@@ -135,9 +135,9 @@ static void a_failure_keeps_its_code_and_loses_its_value(void **state)
 {
     struct scene *s = *state;
 
-    s->x.result.exit_code = 3;
-    (void)buf_puts(&s->x.result.result, "1");
-    (void)buf_puts(&s->x.result.error, "{\"type\":\"E\"}");
+    s->x.task.result.exit_code = 3;
+    (void)buf_puts(&s->x.task.result.result, "1");
+    (void)buf_puts(&s->x.task.result.error, "{\"type\":\"E\"}");
     (void)answer(s);
     has(s, "\"status\":\"failed\"");
     has(s, "\"exit_code\":3");
@@ -149,9 +149,9 @@ static void a_timeout_says_so_on_a_line_of_its_own(void **state)
 {
     struct scene *s = *state;
 
-    s->x.result.reason = END_TIMEOUT;
-    s->x.result.exit_code = -1;
-    (void)buf_puts(&s->x.result.err, "half a line");
+    s->x.task.result.reason = END_TIMEOUT;
+    s->x.task.result.exit_code = -1;
+    (void)buf_puts(&s->x.task.result.err, "half a line");
     (void)answer(s);
     has(s, "\"status\":\"timeout\"");
     has(s, "\"stderr\":\"half a line\\nExecution timeout after 2 seconds\\n\"");
@@ -163,10 +163,10 @@ static void resource_limits_are_errors_with_a_name(void **state)
 {
     struct scene *s = *state;
 
-    s->x.result.reason = END_OOM;
-    s->x.result.exit_code = 137;
-    s->x.result.signal = SIGKILL;
-    s->x.result.usage.memory_peak = 64 << 20;
+    s->x.task.result.reason = END_OOM;
+    s->x.task.result.exit_code = 137;
+    s->x.task.result.signal = SIGKILL;
+    s->x.task.result.usage.memory_peak = 64 << 20;
     (void)answer(s);
     has(s, "\"status\":\"error\"");
     has(s, "Memory limit exceeded: 64 MiB");
@@ -177,8 +177,8 @@ static void the_pids_limit_is_named(void **state)
 {
     struct scene *s = *state;
 
-    s->x.result.reason = END_PIDS;
-    s->x.result.exit_code = 1;
+    s->x.task.result.reason = END_PIDS;
+    s->x.task.result.exit_code = 1;
     (void)answer(s);
     has(s, "\"status\":\"error\"");
     has(s, "Process limit exceeded: 32 processes and threads");
@@ -189,7 +189,7 @@ static void a_value_that_is_not_json_fails_the_run(void **state)
 {
     struct scene *s = *state;
 
-    (void)buf_puts(&s->x.result.result, "{\"a\":");
+    (void)buf_puts(&s->x.task.result.result, "{\"a\":");
     (void)answer(s);
     has(s, "\"status\":\"failed\"");
     has(s, "\"exit_code\":1");
@@ -201,7 +201,7 @@ static void a_value_beyond_its_limit_fails_the_run(void **state)
 {
     struct scene *s = *state;
 
-    s->x.result.result_too_long = true;
+    s->x.task.result.result_too_long = true;
     (void)answer(s);
     has(s, "\"status\":\"failed\"");
     has(s, "Result exceeds the limit of 1000 bytes");
@@ -212,7 +212,7 @@ static void an_error_that_is_not_an_object_is_dropped(void **state)
 {
     struct scene *s = *state;
 
-    (void)buf_puts(&s->x.result.error, "[1");
+    (void)buf_puts(&s->x.task.result.error, "[1");
     (void)answer(s);
     assert_null(strstr(s->json.p, "\"error\""));
 }
@@ -221,8 +221,8 @@ static void output_is_repaired_and_flagged(void **state)
 {
     struct scene *s = *state;
 
-    (void)buf_put(&s->x.result.out, "a\xff\0b", 4);
-    s->x.result.out_truncated = true;
+    (void)buf_put(&s->x.task.result.out, "a\xff\0b", 4);
+    s->x.task.result.out_truncated = true;
     (void)answer(s);
     has(s, "\"stdout\":\"a\xef\xbf\xbd\\u0000b\"");
     has(s, "\"stdout_truncated\":true");
@@ -232,9 +232,9 @@ static void what_never_ran_has_no_times_of_running(void **state)
 {
     struct scene *s = *state;
 
-    s->x.result.reason = END_CANCELLED;
-    s->x.result.exit_code = -1;
-    s->x.result.at = (struct stamps){.asked = 1000, .collected = 3000};
+    s->x.task.result.reason = END_CANCELLED;
+    s->x.task.result.exit_code = -1;
+    s->x.task.result.at = (struct stamps){.asked = 1000, .collected = 3000};
     (void)answer(s);
     has(s, "\"execution_time\":0");
     has(s, "\"queue_ms\":2");
@@ -272,7 +272,7 @@ static void artifacts_are_bounded(void **state)
     struct scene *s = *state;
 
     s->x.artifacts.max = 1;
-    s->x.result.files_left_out = 2;
+    s->x.task.result.files_left_out = 2;
     assert_non_null(artifacts_add(&s->x.artifacts, "a", 1));
     assert_null(artifacts_add(&s->x.artifacts, "b", 1));
     (void)answer(s);

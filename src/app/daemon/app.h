@@ -16,6 +16,7 @@
 #include "app/function/inspection.h"
 #include "app/packages/dependencies.h"
 #include "app/session/fsession.h"
+#include "app/task.h"
 #include "base/log.h"
 #include "core/admission.h"
 #include "core/config.h"
@@ -58,9 +59,8 @@ struct app {
     struct report *report;    /* owned; NULL: nobody listens */
     struct http_server *http; /* owned by main; for its counters only */
     struct event *expiry;     /* owned: forgets old executions */
-    struct event *concluding; /* owned: of those that everybody was told of */
-    struct execution_list told;
     struct admission admission;
+    struct task_host tasks;
     struct registry registry;
     struct calls calls;
     struct fsessions fsessions;
@@ -121,3 +121,7 @@ void app_stop_unattended(struct app *a, enum end_reason why);
 /* Ends all of them; idle() is called when the last one is gone, at once when there is none. */
 void app_stop_all(struct app *a, enum end_reason why);
 void app_on_idle(struct app *a, app_idle_fn *fn, void *user);
+/* An execution has ended: was it the last one? */
+void app_idle_check(struct app *a);
+/* Something is kept from now on, and will be too old one day. */
+void app_expiry_arm(struct app *a);

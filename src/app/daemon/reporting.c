@@ -16,7 +16,7 @@ enum { MS_PER_S = 1000 };
 /* The control plane knows no "error", and tells a shutdown from a failure. */
 const char *report_status(const struct execution *x)
 {
-    if (x->result.reason == END_SHUTDOWN)
+    if (x->task.result.reason == END_SHUTDOWN)
         return "crashed";
     if (x->verdict.status == STATUS_ERROR)
         return exec_status_name(STATUS_FAILED);

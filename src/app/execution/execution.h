@@ -14,24 +14,13 @@
 #include "app/execution/heartbeat.h"
 #include "app/execution/session.h"
 #include "app/execution/verdict.h"
+#include "app/task.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/sha256.h"
-#include "core/admission.h"
 #include "core/exec_spec.h"
-#include "core/port_run.h"
-#include "core/port_work.h"
 
 enum { EXECUTION_ID_MAX = 128, REQUEST_ID_MAX = 128 };
-
-enum execution_state {
-    EXECUTION_QUEUED,
-    EXECUTION_RUNNING,
-    EXECUTION_COLLECTING, /* dead inside; files are being copied, the answer is being made */
-    EXECUTION_DONE,
-    EXECUTION_STATE_COUNT,
-};
-const char *execution_state_name(enum execution_state s);
 
 struct app;
 struct execution;
@@ -46,47 +35,57 @@ struct execution_waiter {
     LIST_ENTRY(execution_waiter) link;
 };
 
+/* Its artifacts on their way to the store. */
+struct collecting {
+    size_t n;           /* files being copied */
+    uint64_t hash_left; /* bytes that may still be hashed */
+    bool lost;          /* one could not be kept, and that was logged */
+};
+
+/* The limits of its session's workspace, while it writes there. */
+struct watch {
+    struct disk_look *look; /* owned; NULL: none is under way */
+    struct event *next;     /* owned; NULL: never */
+    uint64_t began_us;      /* the look */
+};
+
 struct execution {
+    struct task task;
     struct app *app; /* borrowed */
     char id[EXECUTION_ID_MAX + 1];
     char session_id[SESSION_ID_MAX + 1]; /* "": none */
     char request_id[REQUEST_ID_MAX + 1]; /* "": none */
     char created_at[CLOCK_ISO_MAX];
-    enum execution_state state;
-    int lang; /* row of the language table */
-    struct limits limits;
-    struct ticket ticket;
+    int lang;                           /* row of the language table */
     struct session *session;            /* shared, while it has a ticket; NULL: none */
     struct shelf_item *dependencies;    /* held while it runs; NULL: none */
     unsigned char digest[SHA256_BYTES]; /* of what was asked for */
-    struct place where;                 /* it runs */
-    struct plan *plan;                  /* owned, until it runs */
+    struct jail *jail;                  /* it runs there */
     struct buf code;                    /* if it is to be kept with what it is compiled to */
-    struct run *run;                    /* owned */
-    struct run_result result;
     struct verdict verdict;
     struct artifacts artifacts;
-    size_t keeping;          /* files being copied */
-    uint64_t hash_left;      /* bytes that may still be hashed for it */
-    struct disk_look *look;  /* owned: at the session's workspace; NULL: none is under way */
-    struct event *look_next; /* owned; NULL: never */
-    uint64_t look_us;        /* when it began */
-    bool ran;                /* a program may have written */
-    bool artifact_lost;      /* one could not be kept, and that was logged */
-    uint64_t kept_bytes;     /* what it counts for in the registry */
-    uint64_t finished_us;    /* monotonic */
-    bool run_ended;
+    struct collecting collecting;
+    struct watch watch;
+    uint64_t kept_bytes;  /* what it counts for in the registry */
+    uint64_t finished_us; /* monotonic; 0: still under way */
     struct buf json;      /* the ExecutionResult */
     struct buf told_json; /* what a control plane is told; until it has been handed over */
-    struct work render;
     struct heart heart;
     bool unattended; /* asked for by somebody who does not wait: it goes on whoever leaves */
     LIST_HEAD(execution_waiters, execution_waiter) waiters;
     TAILQ_ENTRY(execution) link;  /* active or finished */
-    TAILQ_ENTRY(execution) told;  /* while it is to be concluded */
     SLIST_ENTRY(execution) chain; /* same hash */
 };
 TAILQ_HEAD(execution_list, execution);
+
+/* queued, running, collecting or done */
+const char *execution_state_name(const struct execution *x);
+static inline bool execution_is_done(const struct execution *x)
+{
+    return x->task.state == TASK_DONE;
+}
+
+void execution_free(struct execution *x); /* for the registry */
 
 /* Writes the ExecutionResult. Pure; may run on a worker. */
 void execution_result_json(const struct execution *x, struct buf *out);

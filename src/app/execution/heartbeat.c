@@ -12,7 +12,7 @@ enum { BEAT_OVERHEAD = 256 };
 /* Written by a tenant: only a JSON object travels. */
 static void write_progress(struct jw *w, const struct execution *x)
 {
-    const struct buf *b = &x->result.progress;
+    const struct buf *b = &x->task.result.progress;
     struct json_value v;
     struct err e;
 
@@ -22,14 +22,14 @@ static void write_progress(struct jw *w, const struct execution *x)
         return;
     }
     jw_object(w);
-    jw_kv_string(w, "status", execution_state_name(x->state));
+    jw_kv_string(w, "status", execution_state_name(x));
     jw_object_end(w);
 }
 
 static void beat(struct execution *x)
 {
     struct report *r = x->app->report;
-    struct buf body = BUF_INIT(BEAT_OVERHEAD + x->result.progress.n);
+    struct buf body = BUF_INIT(BEAT_OVERHEAD + x->task.result.progress.n);
     struct jw w = JW(&body);
     char now[CLOCK_ISO_MAX];
 

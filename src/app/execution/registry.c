@@ -88,7 +88,7 @@ bool registry_charge(struct registry *r, struct execution *x, uint64_t bytes)
 
 void registry_finish(struct registry *r, struct execution *x, uint64_t now_us)
 {
-    bool kept = registry_charge(r, x, x->json.n + x->result.progress.n);
+    bool kept = registry_charge(r, x, x->json.n + x->task.result.progress.n);
 
     TAILQ_REMOVE(&r->active, x, link);
     r->active_n--;

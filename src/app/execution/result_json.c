@@ -23,7 +23,7 @@ struct spans {
 /* An execution that never ran spent all its time waiting. */
 static struct spans spans_of(const struct execution *x)
 {
-    const struct stamps *at = &x->result.at;
+    const struct stamps *at = &x->task.result.at;
     bool ran = at->running != 0 && at->ended != 0;
 
     return (struct spans){
@@ -46,7 +46,7 @@ static void kv_known(struct jw *w, const char *key, int64_t v)
 
 static void write_metrics(struct jw *w, const struct execution *x, const struct spans *s)
 {
-    const struct usage *u = &x->result.usage;
+    const struct usage *u = &x->task.result.usage;
 
     jw_key(w, "metrics");
     jw_object(w);
@@ -106,7 +106,7 @@ static void write_lost(struct jw *w, const struct artifacts *a)
 static void write_artifacts(struct jw *w, const struct execution *x)
 {
     const struct artifacts *a = &x->artifacts;
-    int64_t left_out = a->left_out + x->result.files_left_out, lost = 0;
+    int64_t left_out = a->left_out + x->task.result.files_left_out, lost = 0;
 
     write_artifact_paths(w, a);
     jw_key(w, "artifact_metadata");
@@ -127,17 +127,17 @@ static void write_artifacts(struct jw *w, const struct execution *x)
 static void write_termination(struct jw *w, const struct execution *x)
 {
     const struct verdict *v = &x->verdict;
-    const char *abbreviation = x->result.signal ? sigabbrev_np(x->result.signal) : NULL;
+    const char *abbreviation = x->task.result.signal ? sigabbrev_np(x->task.result.signal) : NULL;
     char name[SIGNAL_NAME_MAX];
 
     jw_key(w, "termination");
     jw_object(w);
-    jw_kv_string(w, "reason", end_reason_name(x->result.reason));
-    if (x->result.signal) {
+    jw_kv_string(w, "reason", end_reason_name(x->task.result.reason));
+    if (x->task.result.signal) {
         if (abbreviation)
             (void)snprintf(name, sizeof name, "SIG%s", abbreviation);
         else
-            (void)snprintf(name, sizeof name, "%d", x->result.signal);
+            (void)snprintf(name, sizeof name, "%d", x->task.result.signal);
         jw_kv_string(w, "signal", name);
     }
     if (v->limit) {
@@ -153,13 +153,13 @@ static void write_termination(struct jw *w, const struct execution *x)
 
 static void write_isolation(struct jw *w, const struct execution *x)
 {
-    const struct jail *j = x->where.jail;
+    const struct jail *j = x->jail;
 
     jw_key(w, "isolation");
     jw_object(w);
     jw_kv_string(w, "jail", j->ops->name);
-    jw_kv_string(w, "template", jail_template_name(x->result.template));
-    jw_kv_bool(w, "warm", x->result.warm);
+    jw_kv_string(w, "template", jail_template_name(x->task.result.template));
+    jw_kv_bool(w, "warm", x->task.result.warm);
     jw_key(w, "traits");
     jw_array(w);
     for (unsigned i = 0; i < JAIL_TRAIT_COUNT; i++) {
@@ -184,7 +184,7 @@ static void write_timings(struct jw *w, const struct spans *s)
 
 static void write_output(struct jw *w, const struct execution *x, const struct spans *s)
 {
-    const struct run_result *r = &x->result;
+    const struct run_result *r = &x->task.result;
     bool returned = x->verdict.status == STATUS_SUCCESS && r->result.n > 0;
 
     jw_kv_bytes(w, "stdout", r->out.p ? r->out.p : "", r->out.n);
@@ -200,7 +200,7 @@ static void write_output(struct jw *w, const struct execution *x, const struct s
 
 void execution_result_json(const struct execution *x, struct buf *out)
 {
-    const struct run_result *r = &x->result;
+    const struct run_result *r = &x->task.result;
     const struct spans s = spans_of(x);
     struct jw w = JW(out);
 

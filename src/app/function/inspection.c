@@ -25,18 +25,13 @@ static const char *const for_large[] = {
 static const char *const for_small[] = {NULL};
 
 struct inspect {
+    struct task task;
     struct app *app;      /* borrowed */
     const char *language; /* static */
     struct buf frames;    /* owned: until it runs */
-    struct limits limits;
-    struct ticket ticket;
-    struct run *run; /* owned */
-    struct run_result result;
     struct inspect_answer answer;
-    struct work work; /* validating */
-    bool working;     /* the worker has it: it cannot be freed now */
     unsigned char key[SHA256_BYTES];
-    inspect_done_fn *done; /* NULL: nobody wants to know */
+    inspect_done_fn *done; /* NULL: the caller does not want it any more */
     void *user;
     TAILQ_ENTRY(inspect) link;
 };
@@ -140,14 +135,40 @@ bool inspect_known(struct app *a, const char *language, struct bytes code,
 
 /* ---- ending ---- */
 
+static struct inspect *of(struct task *t)
+{
+    return container_of(t, struct inspect, task);
+}
+
 static void inspect_free(struct inspect *i)
 {
     TAILQ_REMOVE(&i->app->inspections.active, i, link);
-    run_free(i->run);
-    run_result_done(&i->result);
+    task_done(&i->task);
     buf_done(&i->frames);
     free(i);
 }
+
+static void tell(struct task *t)
+{
+    struct inspect *i = of(t);
+
+    if (i->done)
+        i->done(i->user, &i->answer);
+}
+
+static void account(struct task *t)
+{
+    struct inspect *i = of(t);
+    struct app *a = i->app;
+
+    if (i->answer.status == INSPECT_OK)
+        kept_add(&a->inspections, i);
+    else if (i->answer.status == INSPECT_FAILED && !t->stopped)
+        log_event(&a->log, LOG_WARN, "inspection_failed", LOG_STR("error", i->answer.message));
+    inspect_free(i);
+}
+
+/* ---- the answer ---- */
 
 static void answer_set(struct inspect *i, enum inspect_status status, const char *type,
                        const char *words)
@@ -156,20 +177,6 @@ static void answer_set(struct inspect *i, enum inspect_status status, const char
     i->answer.json = (struct bytes){0};
     (void)snprintf(i->answer.type, sizeof i->answer.type, "%s", type);
     (void)snprintf(i->answer.message, sizeof i->answer.message, "%s", words);
-}
-
-static void deliver(struct inspect *i)
-{
-    struct app *a = i->app;
-
-    if (i->answer.status == INSPECT_OK)
-        kept_add(&a->inspections, i);
-    else if (i->answer.status == INSPECT_FAILED)
-        log_event(&a->log, LOG_WARN, "inspection_failed", LOG_STR("error", i->answer.message));
-    if (i->done)
-        i->done(i->user, &i->answer);
-    admission_leave(&a->admission, &i->ticket);
-    inspect_free(i);
 }
 
 /* A string member of what the program said, or nothing. */
@@ -186,7 +193,7 @@ static void take_word(struct json_value object, const char *name, char *out, siz
 
 static void read_error(struct inspect *i)
 {
-    const struct buf *error = &i->result.error;
+    const struct buf *error = &i->task.result.error;
     struct json_value v;
     struct err e;
 
@@ -199,9 +206,10 @@ static void read_error(struct inspect *i)
 }
 
 /* Whatever came out of the sandbox is a tenant's until it is seen to be JSON. */
-static void validate(struct inspect *i)
+static void validate(struct task *t)
 {
-    const struct buf *json = &i->result.result;
+    struct inspect *i = of(t);
+    const struct buf *json = &i->task.result.result;
     struct json_value v;
     struct err e;
 
@@ -213,27 +221,9 @@ static void validate(struct inspect *i)
     i->answer.json = (struct bytes){v.p, v.n};
 }
 
-static struct inspect *of_work(struct work *w)
-{
-    return (struct inspect *)((char *)w - offsetof(struct inspect, work));
-}
-
-static void validate_run(struct work *w)
-{
-    validate(of_work(w));
-}
-
-static void validate_done(struct work *w)
-{
-    struct inspect *i = of_work(w);
-
-    i->working = false;
-    deliver(i);
-}
-
 static void judge_failure(struct inspect *i)
 {
-    const struct run_result *r = &i->result;
+    const struct run_result *r = &i->task.result;
 
     if (r->reason == END_EXIT && r->exit_code == EXIT_ABSENT)
         answer_set(i, INSPECT_UNAVAILABLE, "NotAvailable",
@@ -252,55 +242,61 @@ static void judge_failure(struct inspect *i)
         answer_set(i, INSPECT_FAILED, "InspectionFailed", "the inspector ended without an answer");
 }
 
-static void on_run_done(void *user)
+static enum task_go step_read(struct task *t, struct err *e)
 {
-    struct inspect *i = user;
+    const struct run_result *r = &t->result;
 
-    run_free(take_ptr(&i->run));
-    if (i->result.result.n == 0 || i->result.error.n > 0) {
-        judge_failure(i);
-        deliver(i);
-    } else if (i->result.result.n <= VALIDATE_INLINE) {
-        validate(i);
-        deliver(i);
-    } else {
-        i->working = true;
-        i->work = (struct work){.run = validate_run, .done = validate_done};
-        work_submit(i->app->work, &i->work);
-    }
+    (void)e;
+    if (r->result.n == 0 || r->error.n > 0)
+        judge_failure(of(t));
+    else if (r->result.n > VALIDATE_INLINE)
+        return task_beside(t, validate, WORK_LONG);
+    else
+        validate(t);
+    return TASK_NEXT;
 }
 
-/* ---- starting ---- */
+/* ---- running ---- */
 
-static void later(struct work *w)
+static enum task_go step_run(struct task *t, struct err *e)
 {
-    (void)w;
-}
-
-static void start(void *user)
-{
-    struct inspect *i = user;
+    struct inspect *i = of(t);
     const char *const argv[] = {program, i->language, NULL};
-    struct plan plan = {
+    const struct plan plan = {
         .template = TEMPLATE_EXEC,
         .argv = argv,
         .envp = i->frames.n > LARGE ? for_large : for_small,
         .cwd = "/",
         .frames = {i->frames.p, i->frames.n},
-        .limits = i->limits
+        .limits = t->limits
     };
-    struct run_events events = {.done = on_run_done, .user = i};
-    struct err e;
+    const struct run_events events = {0};
+    enum task_go go;
 
+    (void)e;
     i->app->metrics.inspections++;
-    if (run_start(i->app->engine, &plan, &i->result, &events, &i->run, &e) < 0) {
-        answer_set(i, INSPECT_FAILED, "InspectionFailed", e.text);
-        i->working = true; /* by way of a worker, because done() never comes from inside */
-        i->work = (struct work){.run = later, .done = validate_done};
-        work_submit(i->app->work, &i->work);
-    }
+    go = task_run(t, &plan, &events, NULL);
     buf_done(&i->frames);
+    return go;
 }
+
+/* clang-format off */
+static const struct task_step steps[] = {
+    {"admit", TASK_QUEUED,     task_admit},
+    {"run",   TASK_STARTING,   step_run},
+    {"read",  TASK_COLLECTING, step_read, .always = true},
+};
+/* clang-format on */
+
+static const struct task_kind kind = {
+    .name = "inspection",
+    .steps = steps,
+    .steps_n = ARRAY_LEN(steps),
+    .answer = tell,
+    .account = account,
+};
+
+/* ---- asking ---- */
 
 static int frames_put(struct inspect *i, struct bytes code)
 {
@@ -320,12 +316,11 @@ static struct inspect *inspect_new(struct app *a, const struct inspect_order *o)
     i->language = inspect_language(o->language);
     i->done = o->done;
     i->user = o->user;
-    i->limits = app_limits(a, WALL_MS);
-    i->limits.output_max = OUTPUT_MAX;
-    i->limits.result_max = INSPECT_ANSWER_MAX;
-    i->ticket.grant = start;
-    i->ticket.user = i;
-    run_result_init(&i->result, &i->limits);
+    i->task.limits = app_limits(a, WALL_MS);
+    i->task.limits.output_max = OUTPUT_MAX;
+    i->task.limits.result_max = INSPECT_ANSWER_MAX;
+    task_init(&i->task, &kind, &a->tasks, a->engine);
+    i->task.under_other = o->admitted;
     TAILQ_INSERT_TAIL(&a->inspections.active, i, link);
     return i;
 }
@@ -347,26 +342,18 @@ int inspect_start(struct app *a, const struct inspect_order *o, struct inspect *
         inspect_free(i);
         return err_set(e, ERR_HOST, "no memory for an inspection");
     }
-    if (!o->admitted && admission_ask(&a->admission, &i->ticket, e) < 0) {
-        a->metrics.refused++;
+    if (task_begin(&i->task, e) < 0) {
         inspect_free(i);
         return -1;
     }
     *ret = i;
-    if (o->admitted || i->ticket.state == TICKET_GRANTED)
-        start(i);
     return 0;
 }
 
 void inspect_cancel(struct inspect *i)
 {
-    struct app *a = i->app;
-
     i->done = NULL;
-    if (i->working)
-        return; /* ends by itself, and soon */
-    admission_leave(&a->admission, &i->ticket);
-    inspect_free(i);
+    task_stop(&i->task, END_CANCELLED);
 }
 
 void inspections_init(struct inspections *s)

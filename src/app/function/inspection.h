@@ -3,8 +3,7 @@
  * Which functions does a piece of code define? sandbox-inspect is run in a sandbox like any other
  * plan, because it parses what tenants wrote; the daemon never does. Answers are remembered by the
  * hash of language and code, so that calling the same code again costs no run.
- *
- *   inspect_known ─(not)─▶ inspect_start ─▶ ticket ─▶ run ─▶ done
+ * Otherwise it is a task (app/task.h), under a ticket of its own or under the caller's.
  */
 #pragma once
 
@@ -62,7 +61,7 @@ bool inspect_known(struct app *a, const char *language, struct bytes code,
 /* Queues or starts it. Fails when it cannot be queued; done() does not come then. */
 must_check int inspect_start(struct app *a, const struct inspect_order *o, struct inspect **ret,
                              struct err *e);
-/* Nobody wants to know any more: done() does not come. Not from inside done(). */
+/* The caller does not want the answer any more: done() does not come. Not from inside done(). */
 void inspect_cancel(struct inspect *i);
 
 /* ---- for the app ---- */

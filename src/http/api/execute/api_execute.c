@@ -347,7 +347,7 @@ static void answer(struct http_call *c, struct execution *x, struct waiting *w)
 /* Asked for before, in the same words: it does not run twice. */
 static void answer_again(struct http_call *c, struct execution *x, struct waiting *w)
 {
-    if (x->state != EXECUTION_DONE) {
+    if (!execution_is_done(x)) {
         execution_join(x, w ? &w->waiter : NULL);
         answer(c, x, w);
         return;

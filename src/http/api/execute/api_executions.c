@@ -39,16 +39,16 @@ static void write_progress(struct jw *w, const struct buf *b)
 
 static void write_execution(struct jw *w, const struct execution *x)
 {
-    bool done = x->state == EXECUTION_DONE;
+    bool done = execution_is_done(x);
 
     jw_object(w);
     jw_kv_string(w, "execution_id", x->id);
     jw_kv_string(w, "session_id", x->session_id[0] ? x->session_id : NULL);
-    jw_kv_string(w, "state", execution_state_name(x->state));
+    jw_kv_string(w, "state", execution_state_name(x));
     jw_kv_string(w, "status", done ? exec_status_name(x->verdict.status) : NULL);
     jw_kv_string(w, "language", x->app->lang_names[x->lang]);
     jw_kv_string(w, "created_at", x->created_at);
-    write_progress(w, &x->result.progress);
+    write_progress(w, &x->task.result.progress);
     jw_key(w, "result");
     if (done && x->json.n > 0)
         jw_raw(w, x->json.p, x->json.n);
@@ -65,7 +65,7 @@ void api_execution_get(struct http_call *c)
 
     if (!x)
         return;
-    body.max = STATE_JSON_MAX + x->json.n + x->result.progress.n + 6 * strlen(x->session_id);
+    body.max = STATE_JSON_MAX + x->json.n + x->task.result.progress.n + 6 * strlen(x->session_id);
     write_execution(&w, x);
     http_reply_json(c, 200, &body);
 }
@@ -79,7 +79,7 @@ void api_execution_delete(struct http_call *c)
 
     if (!x)
         return;
-    if (x->state == EXECUTION_DONE) {
+    if (execution_is_done(x)) {
         registry_forget(&http_app(c)->registry, x);
         http_reply(c, 204, NULL, NULL);
         return;
@@ -113,7 +113,7 @@ void api_artifact(struct http_call *c)
 
     if (!x)
         return;
-    a = x->state == EXECUTION_DONE ? artifacts_find(&x->artifacts, path) : NULL;
+    a = execution_is_done(x) ? artifacts_find(&x->artifacts, path) : NULL;
     if (!a || a->stored.number == 0) {
         (void)err_set(&e, ERR_ABSENT, "no artifact '%.200s' is kept of this execution", path);
         http_reply_error(c, &e);

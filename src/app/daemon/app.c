@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* The daemon as one object: made, told to end, ended. */
+#include "app/daemon/app.h"
+
+#include <event2/event.h>
+
+#include "app/daemon/language_probe.h"
+#include "app/execution/code_cache.h"
+#include "app/function/compile_cache.h"
+#include "app/function/kept_calls.h"
+
+enum { MS_PER_S = 1000 };
+#define US_PER_S 1000000u
+
+/* ---- forgetting ---- */
+
+void app_expiry_arm(struct app *a)
+{
+    struct timeval tv = {.tv_sec = (time_t)a->config.retain_s};
+
+    if (!event_pending(a->expiry, EV_TIMEOUT, NULL))
+        (void)event_add(a->expiry, &tv);
+}
+
+static void on_expiry(evutil_socket_t fd, short what, void *user)
+{
+    struct app *a = user;
+    uint64_t now = clock_us(), next = registry_expire(&a->registry, now);
+    struct timeval tv = {.tv_sec = (time_t)((next - now) / US_PER_S) + 1};
+
+    (void)fd, (void)what;
+    if (next != 0)
+        (void)event_add(a->expiry, &tv);
+}
+
+/* ---- ending ---- */
+
+void app_idle_check(struct app *a)
+{
+    if (a->idle && a->registry.active_n == 0)
+        a->idle(a->idle_user);
+}
+
+void app_refuse_new(struct app *a)
+{
+    a->stopping = true;
+}
+
+void app_stop_unattended(struct app *a, enum end_reason why)
+{
+    struct execution *x;
+
+    TAILQ_FOREACH(x, &a->registry.active, link)
+    {
+        if (LIST_EMPTY(&x->waiters))
+            execution_stop(x, why);
+    }
+}
+
+void app_stop_all(struct app *a, enum end_reason why)
+{
+    struct execution *x;
+
+    TAILQ_FOREACH(x, &a->registry.active, link)
+    {
+        execution_stop(x, why);
+    }
+    calls_stop_all(&a->calls, why);
+    dependencies_stop_all(&a->dependencies, why);
+    fsessions_stop_all(&a->fsessions, why);
+}
+
+void app_on_idle(struct app *a, app_idle_fn *fn, void *user)
+{
+    a->idle = fn;
+    a->idle_user = user;
+    app_idle_check(a);
+}
+
+/* ---- life ---- */
+
+struct limits app_limits(const struct app *a, uint64_t wall_ms)
+{
+    const struct config *c = &a->config;
+
+    return (struct limits){
+        .wall_ms = wall_ms,
+        .cpu_ms = c->cpu_s * MS_PER_S,
+        .memory_max = c->memory_mb << 20,
+        .workspace_max = c->workspace_mb << 20,
+        .workspace_files = c->workspace_files,
+        .tmp_max = c->tmp_mb << 20,
+        .output_max = c->output_max,
+        .result_max = c->result_max,
+        .pids_max = (uint32_t)c->pids_max,
+        .files_max = (uint32_t)c->files_max,
+    };
+}
+
+int app_init(struct app *a, struct err *e)
+{
+    const struct config *c = &a->config;
+    const struct lang_fact *f;
+
+    for (size_t i = 0; i < METRICS_LANGS_MAX - 1 && (f = a->langs->fact(i)); i++)
+        a->lang_names[i] = f->name;
+    a->started_us = clock_us();
+    admission_init(&a->admission, c->max_concurrent, c->queue_max);
+    a->admission.lane_max = c->session_queue_max;
+    task_host_init(&a->tasks, &a->admission, a->work, &a->metrics.refused);
+    registry_init(&a->registry, execution_free);
+    calls_init(&a->calls);
+    fsessions_init(&a->fsessions);
+    inspections_init(&a->inspections);
+    dependencies_init(&a->dependencies);
+    if (code_cache_new(c->code_cache_mb << 20, &a->codes, e) < 0 ||
+        compile_cache_open(c->state_dir, &a->programs, e) < 0 ||
+        kept_calls_new(c->retain_s, &a->kept, e) < 0)
+        return -1;
+    a->registry.count_max = c->retain_count;
+    a->registry.bytes_max = c->retain_bytes;
+    a->registry.age_max_us = c->retain_s * US_PER_S;
+    a->expiry = evtimer_new(a->base, on_expiry, a);
+    return a->expiry ? 0 : err_set(e, ERR_HOST, "no memory for an event");
+}
+
+void app_done(struct app *a)
+{
+    if (!a->expiry)
+        return; /* never initialised */
+    survey_stop(a);
+    a->admission.granting = true; /* what is freed now makes room for nobody */
+    run_after_all(a->engine);
+    for (size_t i = 0; i < JAILS_MAX; i++)
+        run_after_all(a->engines[i]);
+    calls_done(&a->calls);
+    fsessions_done(&a->fsessions);
+    disk_done(&a->looks);
+    sessions_done(&a->sessions);
+    inspections_done(a);
+    kept_calls_free(take_ptr(&a->kept));
+    dependencies_done(&a->dependencies);
+    compile_cache_close(take_ptr(&a->programs));
+    registry_done(&a->registry);
+    code_cache_free(take_ptr(&a->codes));
+    event_free(a->expiry);
+    a->expiry = NULL;
+}
