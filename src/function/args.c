@@ -222,20 +222,21 @@ static struct json_value take_name(struct call_args *a, size_t i)
     return v;
 }
 
-/* Where a language has names, an argument behind a gap keeps its name: so a default in the gap
- * stays what the function says it is. */
+/* A null is a hole where its parameter is given by name, too: what many clients make of a position
+ * that was left out. Where a language has names, an argument behind a gap keeps its name: so a
+ * default in the gap stays what the function says it is. */
 static int fill(struct call_args *a, const struct call_signature *s, bool keywords, struct err *e)
 {
     bool gap = false;
 
     for (size_t i = 0; i < positions(s); i++) {
         const struct call_param *p = param_at(s, i);
-        bool empty = i >= a->n || !a->at[i].p;
-        ssize_t named = p && empty ? find_name(a, p->name) : -1;
+        bool empty = i >= a->n || !a->at[i].p, null = !empty && a->at[i].type == JSON_NULL;
+        ssize_t named = p && (empty || null) ? find_name(a, p->name) : -1;
 
-        if (!empty)
+        if (!empty && named < 0)
             continue;
-        if (named >= 0 && !(gap && keywords)) {
+        if (named >= 0 && (null || !(gap && keywords))) {
             if (put_at(a, i, take_name(a, (size_t)named), e) < 0)
                 return -1;
         } else if (named < 0 && p && p->fallback.p && s->source == SIGNATURE_SCHEMA) {

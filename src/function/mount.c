@@ -309,6 +309,29 @@ unsigned mount_allows(const struct mount *m, const char *path, const char *workd
     return perms_of(&m->perms, path, d ? d->inside : workdir, steps);
 }
 
+enum glob_answer mount_shows(const struct mount *m, const char *path, const char *workdir,
+                             bool on_the_way, uint64_t *steps)
+{
+    const struct mount_dir *d = mount_of(m, path);
+    const unsigned seen = PERM_READ | PERM_LIST;
+    unsigned allowed;
+    bool granted;
+
+    if (!m->has_perms)
+        return GLOB_YES;
+    allowed = perms_ask(&m->perms, path, d ? d->inside : workdir, steps, &granted);
+    if (allowed & PERM_UNKNOWN)
+        return GLOB_UNKNOWN;
+    return (allowed & seen) == seen && (granted || !on_the_way) ? GLOB_YES : GLOB_NO;
+}
+
+bool mount_opens(const struct mount *m, const char *dir)
+{
+    const struct mount_dir *d = mount_of(m, dir);
+
+    return m->has_perms && perms_open(&m->perms, dir, d ? d->inside : "");
+}
+
 enum glob_answer mount_wants(const struct mount *m, const char *name, uint64_t *steps)
 {
     enum glob_answer answer = GLOB_NO;

@@ -73,6 +73,12 @@ const struct mount_dir *mount_of(const struct mount *m, const char *path);
 /* What is allowed on a path (perms_of()); everything where nothing was said. */
 unsigned mount_allows(const struct mount *m, const char *path, const char *workdir,
                       uint64_t *steps);
+/* Is what has this path there at all? `on_the_way`: it is in a directory that may not be seen,
+ * where only a rule that allows it by name shows it. */
+enum glob_answer mount_shows(const struct mount *m, const char *path, const char *workdir,
+                             bool on_the_way, uint64_t *steps);
+/* May a rule show something below a directory, whose path ends in a slash? */
+bool mount_opens(const struct mount *m, const char *dir);
 /* Is this file of a mount to be loaded? `name`: below the mount. */
 enum glob_answer mount_wants(const struct mount *m, const char *name, uint64_t *steps);
 /* sync.rules of one mount about a path of another: the first whose pattern matches decides. Where

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "function/request.h"
 
 const char *call_status_name(enum call_status s)
 {
@@ -135,4 +136,18 @@ void call_outcome_reach(const struct run_result *r, const struct limits *l,
     if (r->reason == END_EXIT)
         judge_exit(r, l, &o);
     *ret = o;
+}
+
+bool call_outcome_unfound(const struct call_outcome *o, const struct buf *error,
+                          struct bytes function)
+{
+    struct json_value v, message;
+    struct err ignored;
+    char words[CALL_NAME_MAX + 32];
+
+    if (!o->framed || !function.p || json_parse(error->p, error->n, 0, &v, &ignored) < 0 ||
+        !json_get(v, "message", &message) || message.type != JSON_STRING)
+        return false;
+    (void)snprintf(words, sizeof words, "Function '%s' not found", function.p);
+    return json_key_is(message, words);
 }

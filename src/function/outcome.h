@@ -29,6 +29,9 @@ struct call_outcome {
     int64_t limit_value;
 };
 
+/* Did the wrapper say that the program has no such function? */
+bool call_outcome_unfound(const struct call_outcome *o, const struct buf *error,
+                          struct bytes function);
 /* Decides, validates the returned value and the error. */
 void call_outcome_reach(const struct run_result *r, const struct limits *l,
                         struct call_outcome *ret);

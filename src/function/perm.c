@@ -271,27 +271,84 @@ static enum glob_answer matches(const struct perm_rule *r, const struct glob_pat
     return whole == GLOB_UNKNOWN ? whole : glob_match(r->glob, path, below, steps);
 }
 
-unsigned perms_of(const struct perms *p, const char *path, const char *base, uint64_t *steps)
+static unsigned with_rule(const struct perms *p, const struct perm_rule *r)
+{
+    return (p->usual & ~r->deny) | r->allow;
+}
+
+unsigned perms_ask(const struct perms *p, const char *path, const char *base, uint64_t *steps,
+                   bool *ret_granted)
 {
     unsigned allowed = PERM_ALL, unknown = 0;
     struct glob_path cut;
     size_t below;
 
+    *ret_granted = false;
     if (p->n == 0)
         return p->usual;
     path += strspn(path, "/");
     glob_path_set(&cut, path);
     below = segments_of(base, path);
     for (size_t i = 0; i < p->n; i++) {
-        unsigned then = (p->usual & ~p->rule[i].deny) | p->rule[i].allow;
+        unsigned then = with_rule(p, &p->rule[i]);
         enum glob_answer answer = matches(&p->rule[i], &cut, below, steps);
 
-        if (answer == GLOB_YES)
+        if (answer == GLOB_YES) {
+            *ret_granted = p->rule[i].allow & (PERM_READ | PERM_LIST);
             return (allowed & then) | unknown;
+        }
         if (answer == GLOB_UNKNOWN) {
             allowed &= then;
             unknown = PERM_UNKNOWN;
         }
     }
     return (allowed & p->usual) | unknown;
+}
+
+unsigned perms_of(const struct perms *p, const char *path, const char *base, uint64_t *steps)
+{
+    bool ignored;
+
+    return perms_ask(p, path, base, steps, &ignored);
+}
+
+/* ---- directories on the way ---- */
+
+size_t perm_literal_dirs(const char *pattern)
+{
+    size_t special = strcspn(pattern, "*?[{(!\\"), n = 0;
+
+    for (size_t i = 0; i < special; i++)
+        if (pattern[i] == '/')
+            n = i + 1;
+    return n;
+}
+
+/* One leads to the other: the directory to the pattern's names, or these to the directory. */
+static bool may_match_below(const char *pattern, const char *dir)
+{
+    size_t n = perm_literal_dirs(pattern), d = strlen(dir);
+
+    return strncmp(pattern, dir, n < d ? n : d) == 0;
+}
+
+bool perms_open(const struct perms *p, const char *dir, const char *base)
+{
+    const unsigned seen = PERM_READ | PERM_LIST;
+    size_t n;
+
+    dir += strspn(dir, "/");
+    base += strspn(base, "/");
+    n = strlen(base);
+    if (strncmp(dir, base, n) != 0 || dir[n] != '/')
+        n = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct perm_rule *r = &p->rule[i];
+
+        if (r->allow & seen && (with_rule(p, r) & seen) == seen &&
+            (may_match_below(r->pattern, dir) ||
+             (n > 0 && may_match_below(r->pattern, dir + n + 1))))
+            return true;
+    }
+    return false;
 }

@@ -57,5 +57,14 @@ void perms_done(struct perms *p);
  * budget of all questions together. Where it does not suffice, only what is allowed whether the
  * rule matches or not is allowed, and PERM_UNKNOWN is set. */
 unsigned perms_of(const struct perms *p, const char *path, const char *base, uint64_t *steps);
+/* The same, and whether the rule that decided allows to read or to list by itself: then it counts
+ * inside a directory that may not be seen, too. */
+unsigned perms_ask(const struct perms *p, const char *path, const char *base, uint64_t *steps,
+                   bool *ret_granted);
+/* Might a rule that allows to read or to list match something below a directory? `dir` ends in a
+ * slash. True also where that cannot be told from the text of the pattern. */
+bool perms_open(const struct perms *p, const char *dir, const char *base);
+/* Bytes of a pattern before its first segment that is more than a name, or its last segment. */
+size_t perm_literal_dirs(const char *pattern);
 /* The error of a request whose rules took too many steps before it ran. -1. */
 int perms_too_slow(struct err *e);

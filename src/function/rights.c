@@ -103,17 +103,6 @@ static int find_dirs(const struct rights_ask *ask, struct call_rights *r, struct
 
 /* ---- what a rule can reach ---- */
 
-/* Bytes of a pattern before its first segment that is more than a name, or its last segment. */
-static size_t literal_dirs(const char *pattern)
-{
-    size_t special = strcspn(pattern, "*?[{(!\\"), n = 0;
-
-    for (size_t i = 0; i < special; i++)
-        if (pattern[i] == '/')
-            n = i + 1;
-    return n;
-}
-
 /* Is everything below a prefix meant? */
 static bool is_everything(const char *rest)
 {
@@ -126,7 +115,7 @@ enum reach { REACH_NOTHING, REACH_SOME, REACH_ALL };
 static enum reach reach_from(const struct call_rights *r, const char *pattern, const char *dir,
                              const char *whole)
 {
-    size_t n = literal_dirs(pattern), d = strlen(dir), w = strlen(whole), next;
+    size_t n = perm_literal_dirs(pattern), d = strlen(dir), w = strlen(whole), next;
     char child[2 * CALL_PATH_MAX];
 
     if (d >= n)
@@ -150,7 +139,7 @@ static enum reach reach_from(const struct call_rights *r, const char *pattern, c
 static bool is_whole(const struct rights_ask *ask, const char *pattern)
 {
     char path[CALL_PATH_MAX + 2] = "/";
-    size_t n = literal_dirs(pattern), w = strlen(ask->workdir);
+    size_t n = perm_literal_dirs(pattern), w = strlen(ask->workdir);
 
     if (n < 2 || n > CALL_PATH_MAX)
         return false;

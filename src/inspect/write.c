@@ -439,6 +439,26 @@ static void put_detected(struct jw *w, const struct model *m)
     jw_object_end(w);
 }
 
+/* ---- what is assumed of a function that the code does not define ---- */
+
+static void put_convention(struct jw *w, const struct model *m)
+{
+    bool options = m->dialect == DIALECT_JAVASCRIPT, any = !options && !is_native(m);
+
+    put_name(w, "convention");
+    jw_object(w);
+    put_name(w, "input");
+    jw_object(w);
+    jw_object_end(w);
+    put_flag(w, "variadic", any);
+    put_flag(w, "acceptsKwargs", any);
+    put_flag(w, "hasOptionsParam", options);
+    if (is_native(m))
+        put_word(w, "returnType", "int");
+    put_word(w, "source", "convention");
+    jw_object_end(w);
+}
+
 /* ---- all of it ---- */
 
 /* What is before the functions. */
@@ -457,6 +477,7 @@ static void put_head(struct jw *w, const struct model *m, bool truncated)
     put_flag(w, "truncated", truncated);
     put_flag(w, "topLevelReturn", m->top_level_return);
     put_detected(w, m);
+    put_convention(w, m);
 }
 
 /* The functions, in pieces that are written side by side. */

@@ -634,3 +634,65 @@ def test_a_damaged_program_is_made_again(make_daemon):
     (path,) = (instance.state_dir / "programs").iterdir()
     os.truncate(path, 10)
     assert value(instance, C, code) == 1
+
+
+# ---- a null that is given by name, too ----
+
+HOLES = [
+    (PY, "def f(a, b):\n    return [a, b]"),
+    (PY, "def f(a, b, **rest):\n    return [a, b, *rest]"),
+    (JS, "function f(a, b) { return [a, b] }"),
+    (RB, "def f(a, b)\n  [a, b]\nend"),
+    (RB, "def f(a, b, **rest)\n  [a, b, *rest.keys]\nend"),
+    (PHP, "function f($a, $b) { return [$a, $b]; }"),
+    ("perl", "use v5.36;\nsub f($a, $b) { return [$a, $b] }"),
+    (C, "int f(int a, int b) { return a * 10 + b; }"),
+]
+
+
+@pytest.mark.parametrize("mode", ["inline", "file"])
+@pytest.mark.parametrize("language,code", HOLES, ids=[f"{h[0]}-{i}" for i, h in enumerate(HOLES)])
+def test_a_null_is_a_hole_where_its_name_is_given(daemon, language, code, mode):
+    fields = {"args": [None, 2], "kwargs": {"a": 1}, "argsMode": mode}
+    assert value(daemon, language, code, **fields) in ([1, 2], 12)
+    if language not in ("perl",):
+        schema = {"input": [{"name": "a"}, {"name": "b"}]}
+        assert value(daemon, language, code, schema=schema, **fields) in ([1, 2], 12)
+
+
+@pytest.mark.parametrize("language,code", HOLES[:-1], ids=[f"{h[0]}-{i}" for i, h in enumerate(HOLES[:-1])])
+def test_another_null_is_a_value(daemon, language, code):
+    assert value(daemon, language, code, args=[None], kwargs={"b": 2}) == [None, 2]
+
+
+# ---- where the signature came from ----
+
+@pytest.mark.parametrize("language,code", [
+    (PY, "x = 1"), (PY, ""), (JS, "const x = 1"), (RB, "X = 1"), (PHP, "$x = 1;"), ("perl", "1;"), (C, "int x;"),
+    (CPP, "int x;"),
+], ids=str)
+def test_a_function_that_is_not_there_is_called_by_convention(daemon, language, code):
+    result = call(daemon, language, code, "missing")
+    assert result["status"] == "error" and "missing" in result["error"]["message"], result
+    assert result["meta"]["signatureSource"] == "convention"
+
+
+@pytest.mark.parametrize("language,code", [
+    (PY, "def f():\n    raise KeyError('x')"), (JS, "function f() { throw new Error('x') }"),
+    (RB, "def f\n  raise 'x'\nend"), (C, "int f(void) { return 1; }"),
+], ids=str)
+def test_one_that_fails_was_inferred(daemon, language, code):
+    assert call(daemon, language, code)["meta"]["signatureSource"] == "inferred"
+
+
+def test_a_script_is_never_one_of_its_own_functions(daemon):
+    """Without a name: what the program defines and uses itself is not what is meant."""
+    for language, code, out in [
+        (PY, "def helper():\n    print('own')\nhelper()", "own\n"),
+        (JS, "function helper() { console.log('own') }\nhelper()", "own\n"),
+        (RB, "def helper\n  puts 'own'\nend\nhelper", "own\n"),
+        (PHP, "function helper() { echo \"own\\n\"; }\nhelper();", "own\n"),
+    ]:
+        result = call(daemon, language, code, function=None)
+        assert result["status"] == "success" and result["stdout"] == out, (language, result)
+        assert result["meta"]["signatureSource"] == "convention"

@@ -238,3 +238,49 @@ def test_files_that_javascript_does_not_wait_for_are_written(daemon, begin):
 def test_a_rejection_that_nobody_hears_fails_the_call(daemon):
     result = call(daemon, JS, "function f() { Promise.reject(new Error('unheard')); return 1 }")
     assert (result["status"], result["error"]["message"]) == ("error", "unheard")
+
+
+# ---- directories on the way to what a rule shows ----
+
+WALK = "import os\ndef f():\n    return sorted(os.path.join(d, x) for d, ds, fs in os.walk('/m') for x in ds + fs)"
+
+
+def tree(mounts, *paths):
+    root = host_dir(mounts)
+    for path in paths:
+        os.makedirs(os.path.dirname(f"{root}/{path}"), exist_ok=True)
+        if not path.endswith("/"):
+            with open(f"{root}/{path}", "w", encoding="ascii") as f:
+                f.write("x")
+    for here, _, _ in os.walk(root):
+        os.chmod(here, 0o777)
+    return root
+
+
+NOTHING = {"read": False, "list": False}
+SHOWN = [
+    ({"default": NOTHING, "rules": [{"pattern": "logs/**/*.log", "allow": ["read", "list"]}]},
+     ["logs", "logs/app.log", "logs/deep", "logs/deep/er", "logs/deep/er/b.log"]),
+    ({"default": NOTHING, "rules": [{"pattern": "**/*.log", "allow": "*"}]},
+     ["empty.log", "logs", "logs/app.log", "logs/deep", "logs/deep/er", "logs/deep/er/b.log"]),
+    ({"default": NOTHING, "rules": [{"pattern": "/m/logs/deep/er/b.log", "allow": ["read", "list"]}]},
+     ["logs", "logs/deep", "logs/deep/er", "logs/deep/er/b.log"]),
+    ({"default": NOTHING, "rules": [{"pattern": "logs/deep", "allow": ["read", "list"]}]}, ["logs", "logs/deep"]),
+    # What the defaults allow in a directory that may not be seen stays hidden.
+    ({"rules": [{"pattern": "logs", "deny": "*"}, {"pattern": "**/b.log", "allow": ["read", "list"]}]},
+     ["empty.log", "logs", "logs/deep", "logs/deep/er", "logs/deep/er/b.log", "other", "other/x.txt"]),
+    ({"rules": [{"pattern": "logs", "deny": "*"}, {"pattern": "**/b.log", "allow": ["modify"]}]},
+     ["empty.log", "other", "other/x.txt"]),
+    ({"rules": [{"pattern": "**/*.log", "allow": ["read", "list"]}], "exclude": ["logs"]},
+     ["empty.log", "other", "other/x.txt"]),
+]
+
+
+@pytest.mark.parametrize("mode", ["eager", "lazy"])
+@pytest.mark.parametrize("rules,shown", SHOWN, ids=range(len(SHOWN)))
+def test_a_rule_opens_the_directories_on_the_way(mounts, rules, shown, mode):
+    root = tree(mounts, "logs/app.log", "logs/app.txt", "logs/deep/er/b.log", "logs/deep/none/c.txt",
+                "other/x.txt", "empty.log")
+    got = value(mounts, PY, WALK, options={"mount": {"dirs": {"/m": root}, "loading": {"mode": mode},
+                                                     "permissions": rules}})
+    assert got == [f"/m/{name}" for name in shown]

@@ -128,3 +128,17 @@ def test_without_the_program_it_says_so(make_daemon, tmp_path):
     response = daemon.request("POST", PATH, json={"language": "python", "code": "def f(): pass"})
     assert response.status == 501 and response.json()["error_code"] == "Executor.NotAvailable", response
     assert daemon.execute("def handler(e): return 1")["return_value"] == 1
+
+
+@needs_grammars
+@pytest.mark.parametrize("language,expected", [
+    ("python", {"variadic": True, "acceptsKwargs": True, "hasOptionsParam": False}),
+    ("ruby", {"variadic": True, "acceptsKwargs": True, "hasOptionsParam": False}),
+    ("php", {"variadic": True, "acceptsKwargs": True, "hasOptionsParam": False}),
+    ("javascript", {"variadic": False, "acceptsKwargs": False, "hasOptionsParam": True}),
+    ("c", {"variadic": False, "acceptsKwargs": False, "hasOptionsParam": False, "returnType": "int"}),
+    ("cpp", {"variadic": False, "acceptsKwargs": False, "hasOptionsParam": False, "returnType": "int"}),
+])
+def test_what_is_assumed_of_a_function_that_is_not_there(daemon, language, expected):
+    found = inspect(daemon, language, "")
+    assert found["functions"] == [] and found["convention"] == {"input": {}, **expected, "source": "convention"}

@@ -951,3 +951,12 @@ def test_many_sessions_at_once(daemon, session):
     for t in threads:
         t.join()
     assert list(results.values()) == [[1, 2, 3, 4, 5]] * 8, json.dumps(list(results.values()))
+
+
+@pytest.mark.parametrize("language", SCRIPTS)
+def test_a_null_that_is_given_by_name_is_a_hole(session, language):
+    code = {"python": "def f(a, b):\n    return [a, b]", "javascript": "function f(a, b) { return [a, b] }",
+            "ruby": "def f(a, b)\n  [a, b]\nend", "php": "function f($a, $b) { return [$a, $b]; }"}[language]
+    s = session(language, code)
+    assert s.value("f", None, 2, kwargs={"a": 1}) == [1, 2]
+    assert s.call("missing")["meta"]["signatureSource"] == "convention"

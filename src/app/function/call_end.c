@@ -85,6 +85,8 @@ static void judge(struct call *c)
     c->judged = true;
     if (c->ran)
         call_outcome_reach(&c->result, &c->limits, &c->outcome);
+    if (call_outcome_unfound(&c->outcome, &c->result.error, c->function))
+        c->source = SIGNATURE_CONVENTION;
     collect_judge(&c->collect, &c->outcome);
     if (c->tree->lent && c->request.include_contents)
         call_tree_recall(c->tree, &c->request, &c->collect.changes);

@@ -132,6 +132,7 @@ int walk_add(struct walk *w, const struct call_file *f)
         return no_memory(w->e);
     r->files = files;
     r->files[r->files_n++] = *f;
+    w->added++;
     return 0;
 }
 
@@ -175,18 +176,13 @@ bool walk_takes(struct walk *w, uint64_t size)
     return size <= m->file_max && w->total + size <= m->total_max;
 }
 
-static bool is_seen(unsigned allowed)
-{
-    return (allowed & (PERM_READ | PERM_LIST)) == (PERM_READ | PERM_LIST);
-}
-
 /* -1: the rules took too many steps. */
 static int may_be_seen(struct walk *w, bool *ret)
 {
-    unsigned allowed = mount_allows(&w->tree->mount, w->path.p, "", &w->steps);
+    enum glob_answer shown = mount_shows(&w->tree->mount, w->path.p, "", w->on_the_way, &w->steps);
 
-    *ret = is_seen(allowed);
-    return allowed & PERM_UNKNOWN ? perms_too_slow(w->e) : 0;
+    *ret = shown == GLOB_YES;
+    return shown == GLOB_UNKNOWN ? perms_too_slow(w->e) : 0;
 }
 
 /* Is this file to be there? -1: the rules took too many steps. */
@@ -233,6 +229,22 @@ static int visit_file(struct walk *w, bool link)
 
 static int walk(struct walk *w, int fd, int depth);
 
+/* Into a directory, whose path ends in a slash now. One that may not be seen itself is there where
+ * the walk finds something in it that may. */
+static int visit_dir(struct walk *w, int fd, const char *name, int depth)
+{
+    cleanup_close int sub = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool before = w->on_the_way, seen;
+    int r = may_be_seen(w, &seen);
+
+    if (r < 0 || sub < 0 || (!seen && !mount_opens(&w->tree->mount, w->path.p)))
+        return r;
+    w->on_the_way = !seen;
+    r = walk(w, sub, depth);
+    w->on_the_way = before;
+    return r;
+}
+
 static int visit(struct walk *w, int fd, const struct dirent *at, int depth)
 {
     size_t before = w->path.n;
@@ -244,14 +256,8 @@ static int visit(struct walk *w, int fd, const struct dirent *at, int depth)
         return err_set(w->e, ERR_CALLER, "options.mount: a path is too long");
     }
     if (at->d_type == DT_DIR && depth < DEPTH_MAX) {
-        int sub = openat(fd, at->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        bool seen;
-
         (void)buf_putc(&w->path, '/');
-        r = may_be_seen(w, &seen);
-        if (r == 0 && sub >= 0 && seen)
-            r = walk(w, sub, depth + 1);
-        closep(&sub);
+        r = visit_dir(w, fd, at->d_name, depth + 1);
     } else if (at->d_type == DT_REG ||
                (at->d_type == DT_LNK && w->tree->mount.links == LINKS_INSIDE)) {
         r = visit_file(w, at->d_type == DT_LNK);
@@ -261,14 +267,24 @@ static int visit(struct walk *w, int fd, const struct dirent *at, int depth)
     return r;
 }
 
+/* Nothing came of this directory and what is below it: the last ones that were noted are these. */
+static void leave_out(struct walk *w, size_t made_n)
+{
+    while (w->tree->made_n > made_n)
+        free(w->tree->made[--w->tree->made_n]);
+}
+
 static int walk(struct walk *w, int fd, int depth)
 {
     int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
     DIR *d = own < 0 ? NULL : fdopendir(own);
+    size_t made = w->tree->made_n, added = w->added;
 
     r = walk_keep(&w->tree->made, &w->tree->made_n, strdup(w->path.p), w->e);
     if (!d) {
         closep(&own);
+        if (r == 0 && w->on_the_way)
+            leave_out(w, made);
         return r;
     }
     if (r == 0 && w->tree->lent)
@@ -277,6 +293,8 @@ static int walk(struct walk *w, int fd, int depth)
         if (strcmp(at->d_name, ".") != 0 && strcmp(at->d_name, "..") != 0)
             r = visit(w, fd, at, depth);
     (void)closedir(d);
+    if (r == 0 && w->on_the_way && w->added == added && w->tree->made_n == made + 1)
+        leave_out(w, made);
     return r;
 }
 
@@ -305,11 +323,12 @@ static int hide_files(struct walk *w)
     size_t n = 0;
 
     for (size_t i = 0; i < r->files_n; i++) {
-        unsigned allowed = mount_allows(&w->tree->mount, r->files[i].path, r->workdir, &w->steps);
+        enum glob_answer shown =
+            mount_shows(&w->tree->mount, r->files[i].path, r->workdir, false, &w->steps);
 
-        if (allowed & PERM_UNKNOWN)
+        if (shown == GLOB_UNKNOWN)
             return perms_too_slow(w->e);
-        if (is_seen(allowed))
+        if (shown == GLOB_YES)
             r->files[n++] = r->files[i];
     }
     r->files_n = n;

@@ -15,6 +15,8 @@ struct walk {
     uint64_t room, total;
     struct buf path;   /* inside */
     size_t base;       /* bytes of the mount's own path and a slash */
+    bool on_the_way;   /* in a directory that may not be seen itself, see mount_shows() */
+    size_t added;      /* files so far */
     dev_t dev;         /* lent: of the directory */
     uint64_t steps;    /* left to ask the rules, see function/glob.h */
     const char *unfit; /* why it cannot be lent after all; NULL: nothing is in the way */

@@ -54,9 +54,10 @@ void fsession_queue_forget(struct fsession *s)
 
 /* ---- taking turns ---- */
 
-static int packet_send(struct fsession *s, struct turn *t)
+static int packet_send(struct fsession *s)
 {
     cleanup_with(buf_done) struct buf packet = BUF_INIT(0);
+    struct turn *t = s->current;
 
     s->calls++;
     s->app->metrics.fsession_calls++;
@@ -74,19 +75,19 @@ static int reload_send(struct fsession *s)
     return run_send(s->run, frame, sizeof frame);
 }
 
-static void called(struct fsession *s, int sent)
+/* Its time begins before the packet leaves: a wrapper that ends a call whose time is up says so
+ * after our deadline then, however late we are. */
+static void send_timed(struct fsession *s, int (*send)(struct fsession *s))
 {
-    if (sent < 0) {
-        fsession_stop(s, END_FAILED);
-        return;
-    }
     s->current->at.running = clock_us();
     fsession_deadline(s, s->current->wall_ms);
+    if (send(s) < 0)
+        fsession_stop(s, END_FAILED);
 }
 
 void fsession_call_send(struct fsession *s)
 {
-    called(s, packet_send(s, s->current));
+    send_timed(s, packet_send);
 }
 
 static void turn_begin(struct fsession *s, struct turn *t)
@@ -100,7 +101,7 @@ static void turn_begin(struct fsession *s, struct turn *t)
     random_hex(s->token, FRAME_TOKEN / 2);
     s->state = FSESSION_BUSY;
     if (t->kind != TURN_CALL) {
-        called(s, reload_send(s));
+        send_timed(s, reload_send);
         return;
     }
     fsession_deadline(s, t->wall_ms);

@@ -296,6 +296,8 @@ void turn_judge(struct turn *t)
         return;
     }
     turn_end_as(t, &r);
+    if (call_outcome_unfound(&t->outcome, &t->error, t->request.function))
+        t->source = SIGNATURE_CONVENTION;
 }
 
 static size_t room_for(const struct turn *t)

@@ -227,7 +227,7 @@ sub bind_names {
         my @names = parameters($function);
         for my $i (0 .. $#names) {
             my ($name) = $names[$i] =~ /\A\$(.*)/ or last;
-            if (($i >= @args || $hole{$i}) && exists $given{$name}) {
+            if (($i >= @args || $hole{$i} || !defined $args[$i]) && exists $given{$name}) {
                 $hole{$_} = 1 for scalar(@args) .. $i - 1;
                 $args[$i] = delete $given{$name};
                 delete $hole{$i};

@@ -156,6 +156,12 @@ function bind(\ReflectionFunctionAbstract $function, array $args, array $kwargs,
     $names = [];
     $options = null;
     foreach ($function->getParameters() as $i => $p) {
+        if (\array_key_exists($i, $args) && $args[$i] === null && !$p->isVariadic() &&
+            \array_key_exists($p->getName(), $kwargs)) {
+            $holes[] = $i; // a null that is given by name, too
+        }
+    }
+    foreach ($function->getParameters() as $i => $p) {
         if ($p->isVariadic()) {
             break;
         }
@@ -251,7 +257,7 @@ function find(string $name): \Closure
     }
     $variable = $GLOBALS[\ltrim($name, '$')] ?? null;
     if (!$variable instanceof \Closure) {
-        throw new \Exception("Function '$name' not found.");
+        throw new \Exception("Function '$name' not found");
     }
     return $variable;
 }

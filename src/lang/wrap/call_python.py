@@ -227,7 +227,8 @@ def bind(function, args, kwargs, holes):
     defaults = function.__defaults__ or ()
     first = len(names) - len(defaults)
     args, kwargs = list(args), dict(kwargs)
-    for i in holes:
+    for i in [*holes, *(i for i, name in enumerate(names[:len(args)]) if args[i] is None and name in kwargs
+                        and i not in holes)]:
         if i >= len(names):
             continue  # beyond the named ones: None
         if names[i] in kwargs:

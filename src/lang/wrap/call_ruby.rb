@@ -209,6 +209,7 @@ module SandboxCall
     places = kinds.select { |kind, _| %i[req opt].include?(kind) }
     late = {}
     # Without names or gaps Ruby knows best, required parameters behind optional ones included.
+    holes |= args.each_index.select { |i| args[i].nil? && places[i] && kwargs.key?(places[i][1].to_s) }
     return [args, kwargs, late] if holes.empty? && places.none? { |_, name| kwargs.key?(name.to_s) }
     places.each_with_index do |(kind, name), i|
       empty = i >= args.size || holes.include?(i)
