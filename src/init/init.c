@@ -102,7 +102,6 @@ __attribute__((noreturn)) static void become_process(const struct init_host *hos
 
     if (r < 0)
         fail_process(fds, "session", r);
-    process_stand_back(false);
     reset_signals();
     r = take_places(fds);
     if (r < 0)
@@ -340,7 +339,6 @@ void init_run(const struct init *conf)
     struct init_msg ready = {.verb = INIT_READY};
     int first[INIT_FDS_SPAWN];
 
-    process_stand_back(false);
     if (conf->persistent)
         foreman_run(conf);
     process_name("sandbox-init");

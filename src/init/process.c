@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -45,14 +44,6 @@ int process_apart(void)
 void process_spread(const struct cpus *cpus)
 {
     (void)sched_setaffinity(0, sizeof cpus->set, &cpus->set);
-}
-
-/* The function of musl, which sandbox-init is linked with, does nothing. */
-void process_stand_back(bool on)
-{
-    const struct sched_param none = {0};
-
-    (void)syscall(SYS_sched_setscheduler, 0, on ? SCHED_BATCH : SCHED_OTHER, &none);
 }
 
 int process_visible(bool on)

@@ -22,8 +22,6 @@ must_check int process_follow(void);
 must_check int process_apart(void);
 /* The processors a program may run on. */
 void process_spread(const struct cpus *cpus);
-/* Whoever stands back, and all it starts, takes the processor from nobody when it wakes. */
-void process_stand_back(bool on);
 /* May others of our user look into us? -errno */
 must_check int process_visible(bool on);
 /* No program that we execute gives us any privilege. -errno */

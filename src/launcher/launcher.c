@@ -23,7 +23,6 @@ enum {
     LOST_MAX = 8,  /* keepers in a row that died while they were idle */
     KILLS_MAX = 8, /* attempts */
     EVENTS_MAX = 64,
-    RUSH_MIN = 8, /* so many waiting for a sandbox to be made are a rush */
 };
 
 /* The kernel is short of something. That passes; our end would be that of all sandboxes. */
@@ -62,13 +61,6 @@ static void refuse(struct launcher *l, struct launch_msg *m, const struct err *e
 
 /* ---- placing ---- */
 
-/* What is made in a rush is not what anybody waits for next: programs and the daemon go first. */
-static void tell_rush(const struct launcher *l, struct launch_msg *m)
-{
-    m->flags &= ~(uint32_t)LAUNCH_RUSH;
-    m->flags |= l->waiting[m->template].n >= RUSH_MIN ? LAUNCH_RUSH : 0;
-}
-
 /* fds are borrowed. */
 static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, const int *fds,
                      struct err *e)
@@ -99,7 +91,6 @@ static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, c
     if (m->lazy_n > 0)
         with[n++] = fds[launch_fds(m) - 1];
     m->slot = s->index;
-    tell_rush(l, m);
     r = fd_send(s->keeper, m, sizeof *m, with, n);
     fd_close_all(lent, m->lazy_n);
     s->lost = r == -EPIPE || r == -ECONNRESET;

@@ -243,14 +243,6 @@ static void await(struct keeper *k, int pidfd)
         (void)sys_pidfd_kill(pidfd);
 }
 
-/* What is born inherits it. */
-static void stand_back(struct keeper *k, bool on)
-{
-    if (k->stands_back != on)
-        process_stand_back(on);
-    k->stands_back = on;
-}
-
 static void make_sandbox(struct keeper *k, struct launch_msg *m, int *fds, size_t fds_n)
 {
     cleanup_close int pidfd = -1;
@@ -258,7 +250,6 @@ static void make_sandbox(struct keeper *k, struct launch_msg *m, int *fds, size_
     pid_t pid;
 
     k->made++;
-    stand_back(k, (m->flags & LAUNCH_RUSH) != 0);
     if (k->host->copied) {
         pid = birth_clone(k, m, fds, fds_n, &pidfd);
     } else {

@@ -66,7 +66,6 @@ struct keeper {
     const struct init_host *host;   /* borrowed */
 
     struct cpus cpus; /* what a sandbox may run on */
-    bool stands_back; /* there is a rush */
     unsigned made;
     pid_t pid, launcher; /* its own, and whose child it is */
     struct netns net;    /* its files are owned */

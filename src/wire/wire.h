@@ -39,9 +39,8 @@ enum {
     LAUNCH_RETIRED = 8,      /* DEAD: the slot is closed, its usage files are void */
     LAUNCH_HOST_NET = 16,    /* PREPARE: the host's network instead of one of its own */
     LAUNCH_RELAY = 32,       /* PREPARE: init hands out a listener on its loopback: INIT_RELAY */
-    LAUNCH_LAZY = 64,  /* HELLO: host directories can be lent (lazy.h); else `dirs` says why */
-    LAUNCH_RUSH = 128, /* launcher to keeper: many wait; what is made stands back for what runs */
-};                     /* flags */
+    LAUNCH_LAZY = 64, /* HELLO: host directories can be lent (lazy.h); else `dirs` says why */
+};                    /* flags */
 
 enum {
     LAUNCH_FDS_PREPARE = 5,

@@ -4,7 +4,6 @@
 Where the host can testify, it does. The second half is as important as the first: a sandbox in
 which ordinary programs break is no better than one that leaks.
 """
-import concurrent.futures
 import os
 import pathlib
 import platform
@@ -515,22 +514,6 @@ def test_programs_take_their_turn_like_any_other(daemon):
         daemon.request("POST", "/run", json={"cmd": "cat /proc/self/stat"}).json()["stdout"],
     ]
     assert [policy(text) for text in ordinary] == [os.SCHED_OTHER] * 4
-
-
-def keeper_policies(daemon):
-    return {policy(text.decode()) for pid in daemon.tree() if (text := harness.read_proc(pid, "stat"))
-            and harness.read_proc(pid, "comm").strip() == b"sandbox-keeper"}
-
-
-def test_whoever_makes_sandboxes_stands_back_in_a_rush_and_only_then(make_daemon):
-    daemon = make_daemon(POOL_EXEC=1, POOL_NODE=0, POOL_PYTHON=0, NODE_ZYGOTE="false")
-    daemon.printed("true")
-    harness.need(daemon.find("sandbox-launch") is not None, "a launcher of Linux")
-    assert keeper_policies(daemon) == {os.SCHED_OTHER}
-    with concurrent.futures.ThreadPoolExecutor(40) as threads:
-        texts = list(threads.map(lambda _: daemon.printed("sleep 0.3; cat /proc/1/stat /proc/self/stat"), range(40)))
-    assert {policy(line) for text in texts for line in text.splitlines()} == {os.SCHED_OTHER}, "init and programs"
-    assert os.SCHED_BATCH in keeper_policies(daemon), "there was one"
 
 
 def test_host_name_is_hidden(daemon):
