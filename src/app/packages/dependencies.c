@@ -19,11 +19,9 @@ static void dependency_free(struct dependency_sync *s)
     struct app *a = s->app;
 
     TAILQ_REMOVE(&a->dependencies.active, s, link);
-    admission_leave(&a->admission, &s->ticket);
-    session_leave(&a->sessions, s->session);
     relay_close(s->relay);
-    run_free(s->run);
-    run_result_done(&s->result);
+    task_done(&s->task);
+    session_leave(&a->sessions, s->session);
     shelf_build_drop(s->build);
     for (size_t i = 0; i < s->specs_n; i++)
         free(s->specs[i]);
@@ -56,7 +54,7 @@ static void log_end(const struct dependency_sync *s)
               LOG_INT("installed", (int64_t)s->dists_n), LOG_INT("files", (int64_t)s->files),
               LOG_INT("bytes", (int64_t)s->bytes), LOG_INT("transferred", (int64_t)s->transferred),
               LOG_INT("hosts_refused", (int64_t)s->refused),
-              LOG_STR("reason", s->specs_n ? end_reason_name(s->result.reason) : "exit"),
+              LOG_STR("reason", s->specs_n ? end_reason_name(s->task.result.reason) : "exit"),
               LOG_INT("duration_us", (int64_t)(clock_us() - s->started_us)));
 }
 
@@ -71,8 +69,8 @@ static int by_name(const void *x, const void *y)
 /* The installer's own words follow ours; the end of them says most. */
 static void put_error(struct dependency_sync *s, const char *words)
 {
-    const struct buf *said = s->result.err.n > 0 ? &s->result.err : &s->result.out;
-    struct buf clean = BUF_INIT(8 * s->result.err.max + 8);
+    const struct buf *said = s->task.result.err.n > 0 ? &s->task.result.err : &s->task.result.out;
+    struct buf clean = BUF_INIT(8 * s->task.result.err.max + 8);
     size_t room;
 
     s->error = BUF_INIT(DEPENDENCY_ERROR_MAX);
@@ -90,25 +88,38 @@ static void put_error(struct dependency_sync *s, const char *words)
     s->answer.error = (struct bytes){s->error.p, s->error.n};
 }
 
-void dependency_end(struct dependency_sync *s, enum dependency_status status, const char *words)
+void dependency_answer(struct dependency_sync *s, enum dependency_status status, const char *words)
 {
-    struct app *a = s->app;
-
     s->answer.status = status;
     iso_now(s->answer.completed_at);
-    if (status == DEPENDENCY_OK) {
-        a->metrics.dependency_syncs++;
-        if (s->dists_n > 0)
-            qsort(s->dists, s->dists_n, sizeof *s->dists, by_name);
-        s->answer.dists = s->dists;
-        s->answer.dists_n = s->dists_n;
-    } else {
-        a->metrics.dependency_syncs_failed++;
+    if (status != DEPENDENCY_OK) {
         put_error(s, words);
+        return;
     }
-    log_end(s);
+    if (s->dists_n > 0)
+        qsort(s->dists, s->dists_n, sizeof *s->dists, by_name);
+    s->answer.dists = s->dists;
+    s->answer.dists_n = s->dists_n;
+}
+
+static void tell(struct task *t)
+{
+    struct dependency_sync *s = dependency_of(t);
+
     if (s->done)
         s->done(s->user, &s->answer);
+}
+
+static void account(struct task *t)
+{
+    struct dependency_sync *s = dependency_of(t);
+    struct metrics *m = &s->app->metrics;
+
+    if (s->answer.status == DEPENDENCY_OK)
+        m->dependency_syncs++;
+    else
+        m->dependency_syncs_failed++;
+    log_end(s);
     dependency_free(s);
 }
 
@@ -166,11 +177,6 @@ static int copy_hosts(struct dependency_sync *s, struct err *e)
     return 0;
 }
 
-static void on_grant(void *user)
-{
-    dependency_install(user);
-}
-
 static int prepare(struct dependency_sync *s, const struct dependency_order *o, struct err *e)
 {
     struct app *a = s->app;
@@ -181,20 +187,22 @@ static int prepare(struct dependency_sync *s, const struct dependency_order *o, 
     s->session = session_enter(&a->sessions, o->session_id);
     if (!s->session)
         return err_set(e, ERR_HOST, "no memory for a session");
-    s->ticket.lane = &s->session->dependencies;
-    s->ticket.grant = on_grant;
-    s->ticket.user = s;
+    s->task.ticket.lane = &s->session->dependencies;
     (void)snprintf(s->request_id, sizeof s->request_id, "%s", o->request_id);
     iso_now(s->answer.started_at);
     s->started_us = clock_us();
     s->done = o->done;
     s->user = o->user;
-    if (admission_ask(&a->admission, &s->ticket, e) < 0) {
-        a->metrics.refused++;
-        return -1;
-    }
     return 0;
 }
+
+static const struct task_kind kind = {
+    .name = "package installation",
+    .steps = dependency_steps,
+    .steps_n = DEPENDENCY_STEPS,
+    .answer = tell,
+    .account = account,
+};
 
 int dependencies_sync(struct app *a, const struct dependency_order *o, struct dependency_sync **ret,
                       struct err *e)
@@ -210,8 +218,10 @@ int dependencies_sync(struct app *a, const struct dependency_order *o, struct de
     if (!s)
         return err_set(e, ERR_HOST, "no memory for dependencies");
     s->app = a;
+    s->task.limits = dependency_limits(a);
+    task_init(&s->task, &kind, &a->tasks, a->engine);
     TAILQ_INSERT_TAIL(&a->dependencies.active, s, link);
-    if (prepare(s, o, e) < 0) {
+    if (prepare(s, o, e) < 0 || task_begin(&s->task, e) < 0) {
         log_event(&a->log, LOG_WARN, "dependencies_refused", LOG_STR("session_id", o->session_id),
                   LOG_STR("request_id", o->request_id), LOG_STR("error", e->text));
         dependency_free(s);
@@ -220,8 +230,6 @@ int dependencies_sync(struct app *a, const struct dependency_order *o, struct de
     log_event(&a->log, LOG_INFO, "dependencies_asked", LOG_STR("session_id", s->session->id),
               LOG_STR("request_id", s->request_id), LOG_STR("index_host", s->index.host.name),
               LOG_INT("requirements", (int64_t)s->specs_n));
-    if (s->ticket.state == TICKET_GRANTED)
-        dependency_install(s);
     *ret = s;
     return 0;
 }
@@ -236,7 +244,6 @@ void dependencies_leave(struct dependency_sync *s)
 void dependencies_init(struct dependencies *d)
 {
     TAILQ_INIT(&d->active);
-    TAILQ_INIT(&d->names);
 }
 
 static int read_hosts(const char *name, const char *text, struct package_host *ret, size_t *ret_n,
@@ -266,13 +273,11 @@ int dependencies_open(struct app *a, struct err *e)
 
 void dependencies_stop_all(struct dependencies *d, enum end_reason why)
 {
-    d->stopped = true;
-    for (struct dependency_sync *s = TAILQ_FIRST(&d->active), *next; s; s = next) {
-        next = TAILQ_NEXT(s, link);
-        if (s->run)
-            run_stop(s->run, why);
-        else if (!dependency_is_busy(s))
-            dependency_end(s, DEPENDENCY_FAILED, "the service is shutting down");
+    struct dependency_sync *s;
+
+    TAILQ_FOREACH(s, &d->active, link)
+    {
+        task_stop(&s->task, why);
     }
 }
 

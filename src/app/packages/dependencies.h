@@ -78,8 +78,6 @@ struct dependencies {
     struct package_host indexes[DEPENDENCY_HOSTS_MAX]; /* none: any */
     struct package_host hosts[DEPENDENCY_HOSTS_MAX];
     size_t indexes_n, hosts_n;
-    struct dependency_syncs names; /* those that wait for their hosts to be looked up */
-    bool stopped;                  /* nothing is begun any more */
 };
 void dependencies_init(struct dependencies *d);
 /* Reads the configuration and opens the shelf, where the jail can mount it. */

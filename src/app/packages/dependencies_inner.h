@@ -7,10 +7,10 @@
 #include "store/shelf.h"
 
 struct dependency_sync {
-    TAILQ_ENTRY(dependency_sync) link, name_link;
-    struct app *app;         /* borrowed */
+    TAILQ_ENTRY(dependency_sync) link;
+    struct app *app; /* borrowed */
+    struct task task;
     struct session *session; /* shared */
-    struct ticket ticket;
     char request_id[REQUEST_ID_MAX + 1];
     struct package_index index;
     char **specs; /* owned, each */
@@ -19,19 +19,14 @@ struct dependency_sync {
     size_t hosts_n;
     uint64_t started_us;
 
-    struct work resolving;
-    bool is_resolving;   /* or waits for it */
-    struct relay *relay; /* owned */
-    struct run *run;     /* owned */
-    struct run_result result;
+    struct relay *relay;       /* owned */
     struct shelf_build *build; /* owned */
     size_t adding;             /* files on their way */
     uint64_t bytes, files;     /* copied */
     uint64_t transferred;      /* through the relay */
     size_t refused;            /* hosts that were asked for */
-    bool publishing;
-    bool run_ended, full;     /* full: too much was loaded */
-    bool too_large, bad_file; /* of what was installed */
+    bool full;                 /* too much was loaded */
+    bool too_large, bad_file;  /* of what was installed */
 
     struct package_dist *dists; /* owned */
     size_t dists_n, dists_max;
@@ -41,14 +36,18 @@ struct dependency_sync {
     void *user;
 };
 
+static inline struct dependency_sync *dependency_of(struct task *t)
+{
+    return container_of(t, struct dependency_sync, task);
+}
+
 /* ---- dependencies.c ---- */
 
-/* Tells whoever asked, in words for a failure, and frees it. */
-void dependency_end(struct dependency_sync *s, enum dependency_status status, const char *words);
+/* The answer, in words for a failure. */
+void dependency_answer(struct dependency_sync *s, enum dependency_status status, const char *words);
 
 /* ---- dependencies_run.c ---- */
 
-/* Its turn has come. */
-void dependency_install(struct dependency_sync *s);
-/* Is it in the hands of a worker? Then it ends by itself, and soon. */
-bool dependency_is_busy(const struct dependency_sync *s);
+enum { DEPENDENCY_STEPS = 7 };
+extern const struct task_step dependency_steps[DEPENDENCY_STEPS];
+struct limits dependency_limits(const struct app *a);

@@ -42,27 +42,11 @@ static const char *const environment[] = {
 
 /* ---- the end ---- */
 
-static void on_published(void *user, const struct err *e)
-{
-    struct dependency_sync *s = user;
-
-    if (e->kind == ERR_NONE)
-        dependency_end(s, DEPENDENCY_OK, "");
-    else
-        dependency_end(s, DEPENDENCY_FAILED, e->text);
-}
-
-static void publish(struct dependency_sync *s)
-{
-    s->publishing = true;
-    shelf_build_publish(take_ptr(&s->build), s->session->workspace, on_published, s);
-}
-
 /* Whose fault is it? A limit and the installer's own failure are the caller's to mend. */
 static enum dependency_status judge(const struct dependency_sync *s, char words[WORDS_MAX])
 {
     const struct config *c = &s->app->config;
-    const struct run_result *r = &s->result;
+    const struct run_result *r = &s->task.result;
     enum dependency_status status = DEPENDENCY_NOT_INSTALLED;
 
     words[0] = '\0';
@@ -92,30 +76,58 @@ static enum dependency_status judge(const struct dependency_sync *s, char words[
     return status;
 }
 
-static void settle(struct dependency_sync *s)
+/* The run has ended; files may still be on their way. */
+static enum task_go step_collect(struct task *t, struct err *e)
 {
-    char words[WORDS_MAX];
-    enum dependency_status status;
+    struct dependency_sync *s = dependency_of(t);
 
-    if (!s->run_ended || s->adding > 0)
-        return;
-    run_free(take_ptr(&s->run));
-    status = judge(s, words);
-    if (status == DEPENDENCY_OK)
-        publish(s);
-    else
-        dependency_end(s, status, words);
-}
-
-static void on_run_done(void *user)
-{
-    struct dependency_sync *s = user;
-
+    (void)e;
     if (s->relay)
         s->transferred = relay_bytes(s->relay);
     relay_close(take_ptr(&s->relay));
-    s->run_ended = true;
-    settle(s);
+    return s->adding > 0 ? TASK_WAIT : TASK_NEXT;
+}
+
+static void on_published(void *user, const struct err *e)
+{
+    struct dependency_sync *s = user;
+
+    if (e->kind != ERR_NONE) {
+        dependency_answer(s, DEPENDENCY_FAILED, e->text);
+        task_continue(&s->task, TASK_END);
+        return;
+    }
+    dependency_answer(s, DEPENDENCY_OK, "");
+    task_continue(&s->task, TASK_NEXT);
+}
+
+static enum task_go step_publish(struct task *t, struct err *e)
+{
+    struct dependency_sync *s = dependency_of(t);
+    enum dependency_status status = DEPENDENCY_OK;
+    char words[WORDS_MAX];
+
+    (void)e;
+    if (s->specs_n > 0)
+        status = judge(s, words);
+    if (status != DEPENDENCY_OK) {
+        dependency_answer(s, status, words);
+        return TASK_END;
+    }
+    shelf_build_publish(take_ptr(&s->build), s->session->workspace, on_published, s);
+    return TASK_WAIT;
+}
+
+/* Steps before it were stopped or could not be begun. */
+static enum task_go step_explain(struct task *t, struct err *e)
+{
+    struct dependency_sync *s = dependency_of(t);
+    const char *words = t->stopped ? "the service is shutting down" : t->result.fault;
+
+    (void)e;
+    if (!s->answer.completed_at[0])
+        dependency_answer(s, DEPENDENCY_FAILED, words);
+    return TASK_NEXT;
 }
 
 /* ---- files ---- */
@@ -162,21 +174,22 @@ static void on_added(void *user, bool ok, const char *path, const char *head, si
         s->bad_file = true;
     else if (is_metadata(path))
         dist_add(s, head, head_n);
-    if (s->run && s->adding < FILES_AHEAD)
-        run_files_resume(s->run);
-    settle(s);
+    if (s->task.run && s->adding < FILES_AHEAD)
+        run_files_resume(s->task.run);
+    if (s->adding == 0 && task_waits_in(&s->task, step_collect))
+        task_continue(&s->task, TASK_NEXT);
 }
 
 /* A sparse file can claim any size, so what is copied is counted, not what memory it took. */
 static void on_file(void *user, struct run_file *f)
 {
-    struct dependency_sync *s = user;
+    struct dependency_sync *s = dependency_of(user);
     struct stat st;
     struct shelf_file file = {
         .mode = f->mode, .mtime_s = f->mtime_s, .mtime_ns = f->mtime_ns, .fd = -1};
 
-    if (s->result.reason != END_EXIT || s->result.exit_code != 0 || s->too_large || s->bad_file ||
-        strncmp(f->name, SITE, sizeof SITE - 1) != 0 || fstat(f->fd, &st) < 0)
+    if (s->task.result.reason != END_EXIT || s->task.result.exit_code != 0 || s->too_large ||
+        s->bad_file || strncmp(f->name, SITE, sizeof SITE - 1) != 0 || fstat(f->fd, &st) < 0)
         return;
     s->bytes += (uint64_t)st.st_size;
     s->files++;
@@ -193,7 +206,7 @@ static void on_file(void *user, struct run_file *f)
         return;
     }
     if (++s->adding >= FILES_AHEAD)
-        run_files_pause(s->run);
+        run_files_pause(s->task.run);
 }
 
 /* ---- the relay ---- */
@@ -215,12 +228,12 @@ static void on_full(void *user)
     struct dependency_sync *s = user;
 
     s->full = true;
-    run_stop(s->run, END_DISK);
+    run_stop(s->task.run, END_DISK);
 }
 
 static void on_relay(void *user, int fd)
 {
-    struct dependency_sync *s = user;
+    struct dependency_sync *s = dependency_of(user);
     struct relay_conf conf = {
         .base = s->app->base,
         .hosts = s->hosts,
@@ -239,12 +252,12 @@ static void on_relay(void *user, int fd)
     if (relay_open(&conf, fd, &s->relay, &e) == 0)
         return;
     log_event(&s->app->log, LOG_ERROR, "relay_failed", LOG_STR("error", e.text));
-    run_stop(s->run, END_FAILED);
+    run_stop(s->task.run, END_FAILED);
 }
 
 /* ---- the plan ---- */
 
-static struct limits limits_of(const struct app *a)
+struct limits dependency_limits(const struct app *a)
 {
     const struct config *c = &a->config;
     struct limits l = app_limits(a, c->dependency_s * MS_PER_S);
@@ -299,12 +312,14 @@ static size_t put_args(const struct dependency_sync *s, const char **argv,
     return n;
 }
 
-static void run(struct dependency_sync *s)
+static enum task_go step_install(struct task *t, struct err *e)
 {
     static const struct plan_file files[] = {
         {.path = "/workspace/.tmp/", .mode = 0700}
     };
+    static const struct run_events events = {.file = on_file, .relay = on_relay};
     const char *argv[FIXED_ARGS + DEPENDENCIES_MAX + 1];
+    struct dependency_sync *s = dependency_of(t);
     char trusted[TRUSTED_MAX];
     struct plan plan = {
         .template = TEMPLATE_EXEC,
@@ -313,82 +328,62 @@ static void run(struct dependency_sync *s)
         .cwd = "/workspace",
         .files = files,
         .files_n = ARRAY_LEN(files),
-        .limits = limits_of(s->app),
+        .limits = t->limits,
         .relay = true,
         .scan_all = true,
     };
-    struct run_events events = {.file = on_file, .done = on_run_done, .relay = on_relay, .user = s};
-    struct err e;
 
+    (void)e;
+    if (s->specs_n == 0)
+        return TASK_NEXT;
     (void)put_args(s, argv, trusted);
-    run_result_init(&s->result, &plan.limits);
-    if (run_start(s->app->engine, &plan, &s->result, &events, &s->run, &e) < 0)
-        dependency_end(s, DEPENDENCY_FAILED, e.text);
+    return task_run(t, &plan, &events, NULL);
+}
+
+static enum task_go step_prepare(struct task *t, struct err *e)
+{
+    struct dependency_sync *s = dependency_of(t);
+    char words[WORDS_MAX];
+    struct err why;
+
+    (void)e;
+    if (s->specs_n > 0 && s->hosts[0].n == 0) {
+        (void)snprintf(words, sizeof words, "host of the index '%.100s': %s", s->index.host.name,
+                       s->hosts[0].error);
+        dependency_answer(s, DEPENDENCY_NOT_INSTALLED, words);
+        return TASK_END;
+    }
+    if (shelf_build_new(s->app->shelf, &s->build, &why) < 0)
+        return task_fail(t, END_FAILED, why.text);
+    return TASK_NEXT;
 }
 
 /* ---- names ---- */
 
-static struct dependency_sync *of_work(struct work *w)
+static void resolve(struct task *t)
 {
-    return (struct dependency_sync *)((char *)w - offsetof(struct dependency_sync, resolving));
-}
+    struct dependency_sync *s = dependency_of(t);
 
-/* Without requirements there is nobody to reach. */
-static void resolve_run(struct work *w)
-{
-    struct dependency_sync *s = of_work(w);
-
-    for (size_t i = 0; s->specs_n > 0 && i < s->hosts_n; i++)
+    for (size_t i = 0; i < s->hosts_n; i++)
         relay_host_resolve(&s->hosts[i]);
 }
 
-/* One at a time, on the thread that resolves names: hosts that nobody answers for delay only other
- * installations. */
-static void resolve_next(struct dependencies *d)
+/* On the thread that looks up names, one installation after the other: hosts whose name server
+ * does not answer delay only other installations. */
+static enum task_go step_resolve(struct task *t, struct err *e)
 {
-    struct dependency_sync *s = TAILQ_FIRST(&d->names);
-
-    if (s)
-        work_submit(s->app->work, &s->resolving);
+    (void)e;
+    return dependency_of(t)->specs_n > 0 ? task_beside(t, resolve, WORK_NAMES) : TASK_NEXT;
 }
 
-static void resolve_done(struct work *w)
-{
-    struct dependency_sync *s = of_work(w);
-    char words[WORDS_MAX];
-    struct err e;
-
-    s->is_resolving = false;
-    TAILQ_REMOVE(&s->app->dependencies.names, s, name_link);
-    resolve_next(&s->app->dependencies);
-    if (s->app->dependencies.stopped) {
-        dependency_end(s, DEPENDENCY_FAILED, "the service is shutting down");
-    } else if (shelf_build_new(s->app->shelf, &s->build, &e) < 0) {
-        dependency_end(s, DEPENDENCY_FAILED, e.text);
-    } else if (s->specs_n == 0) {
-        publish(s);
-    } else if (s->hosts[0].n == 0) {
-        (void)snprintf(words, sizeof words, "host of the index '%.100s': %s", s->index.host.name,
-                       s->hosts[0].error);
-        dependency_end(s, DEPENDENCY_NOT_INSTALLED, words);
-    } else {
-        run(s);
-    }
-}
-
-void dependency_install(struct dependency_sync *s)
-{
-    struct dependencies *d = &s->app->dependencies;
-    bool first = TAILQ_EMPTY(&d->names);
-
-    s->resolving = (struct work){.run = resolve_run, .done = resolve_done, .lane = WORK_NAMES};
-    s->is_resolving = true;
-    TAILQ_INSERT_TAIL(&d->names, s, name_link);
-    if (first)
-        resolve_next(d);
-}
-
-bool dependency_is_busy(const struct dependency_sync *s)
-{
-    return s->is_resolving || s->adding > 0 || s->publishing;
-}
+/* clang-format off */
+const struct task_step dependency_steps[DEPENDENCY_STEPS] = {
+    {"admit",   TASK_QUEUED,     task_admit},
+    {"resolve", TASK_STARTING,   step_resolve},
+    {"prepare", TASK_STARTING,   step_prepare},
+    {"install", TASK_STARTING,   step_install},
+    {"collect", TASK_COLLECTING, step_collect, .always = true},
+    {"publish", TASK_COLLECTING, step_publish},
+    {"explain", TASK_COLLECTING, step_explain, .always = true},
+};
+/* clang-format on */
