@@ -20,9 +20,10 @@ static const char *const names[] = {
     "pids",              /* JAIL_PIDS */
     "cpu",               /* JAIL_CPU */
     "inodes",            /* JAIL_INODES */
+    "devices",           /* JAIL_DEVICES */
 };
 _Static_assert(ARRAY_LEN(names) == JAIL_TRAIT_COUNT, "every trait has a name");
-_Static_assert(JAIL_INODES == BIT(JAIL_TRAIT_COUNT - 1), "the last trait is the last bit");
+_Static_assert(JAIL_DEVICES == BIT(JAIL_TRAIT_COUNT - 1), "the last trait is the last bit");
 
 const char *jail_trait_name(unsigned index)
 {

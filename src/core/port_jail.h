@@ -27,12 +27,13 @@ enum jail_trait {
     JAIL_NNP = BIT(6),    /* no new privileges */
     JAIL_NOCAPS = BIT(7), /* zero capabilities, empty bounding set */
     JAIL_SECCOMP = BIT(8),
-    JAIL_MEMORY = BIT(9),  /* memory limit over the whole sandbox */
-    JAIL_PIDS = BIT(10),   /* process limit over the whole sandbox */
-    JAIL_CPU = BIT(11),    /* CPU share apart from the daemon's */
-    JAIL_INODES = BIT(12), /* inodes of its own: no watch or lock meets another sandbox's */
+    JAIL_MEMORY = BIT(9),   /* memory limit over the whole sandbox */
+    JAIL_PIDS = BIT(10),    /* process limit over the whole sandbox */
+    JAIL_CPU = BIT(11),     /* CPU share apart from the daemon's */
+    JAIL_INODES = BIT(12),  /* inodes of its own: no watch or lock meets another sandbox's, */
+    JAIL_DEVICES = BIT(13), /* nor on a device of /dev */
 };
-enum { JAIL_TRAIT_COUNT = 13 };
+enum { JAIL_TRAIT_COUNT = 14 };
 const char *jail_trait_name(unsigned index);          /* "filesystem", "pid", ... */
 const char *jail_template_name(enum plan_template t); /* "exec", "wasm-php", ... */
 

@@ -35,6 +35,8 @@ static unsigned traits(const struct launcher *l)
         t |= JAIL_CPU;
     if (l->slots.inodes)
         t |= JAIL_INODES;
+    if (l->slots.inodes && !l->slots.rootless) /* else the host's nodes are bound (root.c) */
+        t |= JAIL_DEVICES;
     return t;
 }
 

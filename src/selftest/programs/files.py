@@ -246,6 +246,11 @@ def _(event):
 @attack("exe-own")
 def _(event):
     """Nothing is really changed: without a jail the program is one of the host's."""
+    if event.get("fake"):  # started again from a copy that is its own
+        import shutil
+        shutil.copy(sys.executable, "interpreter")
+        os.environ.update(SELFTEST_EVENT=json.dumps({**event, "fake": False}), PYTHONHOME="/usr")
+        os.execv("./interpreter", sys.orig_argv)
     path, done = "/proc/self/exe", []
     now = os.stat(path)
     for name, change in (("chmod", lambda: os.chmod(path, now.st_mode & 0o7777)),
@@ -261,6 +266,10 @@ def _(event):
 
 @attack("host-paths")
 def _(event):
+    if event.get("fake"):  # as if it had been started from there
+        import mmap
+        with open(event["programs"] + "/sandbox-init", "rb") as f:
+            event["mapped"] = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
     text = os.readlink("/proc/self/exe") + "\n"
     for name in ("maps", "mountinfo"):
         with open("/proc/self/" + name) as f:

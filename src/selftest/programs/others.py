@@ -209,21 +209,42 @@ def _(event):
     hold("")
 
 
-@attack("neighbour-flock")
-def _(event):
+def talk_by_locks(event, path):
+    """The secret, bit by bit: a byte of the file is locked, or not. The other asks which ones are."""
     import fcntl
-    paths = (SEEN + "/Troll", "/etc/host.conf", "/etc/passwd", "/dev/full")
+    import struct
+    get, put = 36, 37  # F_OFD_GETLK, F_OFD_SETLK: locks of the open file
+    bits = 8 * len(event.get("secret", "x" * 40))
+    f = os.open(path, os.O_RDONLY)
+
+    def ask(command, kind, at, length=1):
+        return struct.unpack_from("hhqq", fcntl.fcntl(f, command, struct.pack("hhqqq", kind, os.SEEK_SET, at, length, 0)))[0]
     if event["phase"] == "look":
-        for path in paths:
-            with open(path, "rb") as f:
-                try:
-                    fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return f"{path} is locked"
-        return None
-    for path in paths:
-        fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if ask(get, fcntl.F_WRLCK, 0, 0) == fcntl.F_UNLCK:
+            return None
+        said = sum((ask(get, fcntl.F_WRLCK, at) != fcntl.F_UNLCK) << at for at in range(bits))
+        return f"{path} says {said.to_bytes(bits // 8, 'little').rstrip(bytes(1)).decode('utf-8', 'replace')}"
+    secret = int.from_bytes(event["secret"].encode(), "little")
+    for at in range(bits):
+        if secret >> at & 1:
+            ask(put, fcntl.F_RDLCK, at)
+    fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
     hold("")
+
+
+@attack("neighbour-locks")
+def _(event):
+    return talk_by_locks(event, SEEN + "/Troll")
+
+
+@attack("neighbour-etc")
+def _(event):
+    return talk_by_locks(event, "/etc/host.conf")
+
+
+@attack("neighbour-device")
+def _(event):
+    return talk_by_locks(event, "/dev/full")  # nothing on a host locks that
 
 
 @attack("forged-frames")
