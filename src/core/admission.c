@@ -9,9 +9,9 @@ void admission_init(struct admission *a, size_t places, size_t queue_max)
     TAILQ_INIT(&a->queue);
 }
 
-void lane_init(struct lane *l)
+void lane_init(struct lane *l, size_t max)
 {
-    *l = (struct lane){0};
+    *l = (struct lane){.max = max};
     TAILQ_INIT(&l->behind);
 }
 
@@ -28,13 +28,13 @@ static int lane_ask(struct admission *a, struct ticket *t, struct err *e)
     return 0;
 }
 
-/* The first of a lane has left it: the next one joins the common queue, at its end. */
+/* One of a lane has left it: the next one joins the common queue, at its end. */
 static void lane_advance(struct admission *a, struct lane *l)
 {
     struct ticket *t = l ? TAILQ_FIRST(&l->behind) : NULL;
 
-    if (l)
-        l->busy = t != NULL;
+    if (l && !t)
+        l->ahead--;
     if (!t)
         return;
     TAILQ_REMOVE(&l->behind, t, link);
@@ -61,12 +61,12 @@ static int queue_ask(struct admission *a, struct ticket *t, struct err *e)
 
 int admission_ask(struct admission *a, struct ticket *t, struct err *e)
 {
-    if (t->lane && t->lane->busy)
+    if (t->lane && t->lane->ahead >= t->lane->max)
         return lane_ask(a, t, e);
     if (queue_ask(a, t, e) < 0)
         return -1;
     if (t->lane)
-        t->lane->busy = true;
+        t->lane->ahead++;
     return 0;
 }
 

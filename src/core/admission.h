@@ -2,8 +2,8 @@
 /*
  * Who may run now: so many places, then a queue in order of arrival, then "busy". Pure.
  *
- * A ticket is embedded in whatever wants to run. Tickets of one lane are granted one at a time, in
- * order; only the first of a lane stands in the common queue, so a long lane delays nobody else.
+ * A ticket is embedded in whatever wants to run. Of one lane at most `max` tickets are queued or
+ * granted, in the order of arrival; the others wait in the lane, so a long lane delays no other.
  */
 #pragma once
 
@@ -26,13 +26,13 @@ enum ticket_state {
 
 TAILQ_HEAD(ticket_head, ticket);
 
-/* Those who must not run at the same time. */
+/* Those who share something: at most `max` of them run at the same time. */
 struct lane {
-    bool busy; /* one of it is queued or granted */
+    size_t max, ahead; /* ahead: queued or granted */
     size_t behind_n;
     struct ticket_head behind;
 };
-void lane_init(struct lane *l);
+void lane_init(struct lane *l, size_t max);
 
 struct ticket {
     enum ticket_state state;

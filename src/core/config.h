@@ -114,6 +114,11 @@ void config_defaults(struct config *c);
 must_check int config_read_flags(struct config *c, int argc, char *const *argv, struct err *e);
 must_check int config_read_env(struct config *c, char *const *envp, struct err *e);
 must_check int config_read_json(struct config *c, const char *text, size_t n, struct err *e);
+/* SESSION_ID and WORKSPACE_PATH are set: that directory is the workspace of that session itself. */
+bool config_has_own_workspace(const struct config *c);
+/* The directory in which every other session has a workspace, once STATE_DIR is known. */
+const char *config_workspaces(const struct config *c, char out[CONFIG_TEXT_MAX]);
+
 /* Aliases, closed sets and values that depend on others; see config_finish.c. */
 must_check int config_finish(struct config *c, char *const *envp, struct err *e);
 

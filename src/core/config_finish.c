@@ -103,6 +103,22 @@ static int check_secret(const struct config *c, struct err *e)
     return 0;
 }
 
+bool config_has_own_workspace(const struct config *c)
+{
+    return c->session_id[0] && c->origin[OPTION_workspace_path] != CONFIG_DEFAULT &&
+           c->workspace_path[0];
+}
+
+const char *config_workspaces(const struct config *c, char out[CONFIG_TEXT_MAX])
+{
+    bool below_state = config_has_own_workspace(c) || !c->workspace_path[0];
+
+    (void)snprintf(out, CONFIG_TEXT_MAX, "%.1000s%s",
+                   below_state ? c->state_dir : c->workspace_path,
+                   below_state ? "/workspaces" : "");
+    return out;
+}
+
 int config_finish(struct config *c, char *const *envp, struct err *e)
 {
     for (size_t i = 0; i < ARRAY_LEN(choices); i++)

@@ -14,6 +14,8 @@
 
 /* Where a session's dependencies are mounted, and where a program finds the relay. */
 #define PLAN_DEPENDENCIES "/opt/sandbox-venv"
+/* The kept workspace that is WORKSPACE_PATH itself; the names of others have a prefix. */
+#define PLAN_WORKSPACE_OWN "own"
 enum { PLAN_RELAY_PORT = 3128, PLAN_LAZY_MAX = 16 };
 
 struct bytes {

@@ -233,10 +233,11 @@ static int own_directory(char out[4096], struct err *e)
 static int start(struct launched *n, const struct jail_conf *given, struct err *e)
 {
     const struct config *c = given->config;
-    char directory[4096];
+    char directory[4096], workspaces[CONFIG_TEXT_MAX];
     struct launch_conf conf = {
         .directory = directory,
-        .workspaces = c->workspace_path,
+        .workspaces = config_workspaces(c, workspaces),
+        .own = config_has_own_workspace(c) ? c->workspace_path : "",
         .dependencies = c->dependencies_path,
         .netns = c->netns,
         .wasm = c->wasm ? c->wasm_path : "",

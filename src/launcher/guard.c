@@ -48,7 +48,7 @@
 
 _Static_assert(SLOTS_MAX *UIDS_PER_SLOT <= USERS_OF_SLOTS, "every slot has users of its own");
 
-enum { ARGUMENTS = 10, RESTARTS_MAX = 8, RESTARTS_WITHIN_S = 60 };
+enum { ARGUMENTS = 11, RESTARTS_MAX = 8, RESTARTS_WITHIN_S = 60 };
 
 /* ---- one life of a launcher ---- */
 
@@ -248,7 +248,7 @@ static bool find_kind(const char *name, const struct keeper_kind **ret)
 
 /* Arguments come from the daemon alone: uid base, netns mode, directory of workspaces, directory of
  * our programs, directory of dependencies, directory of WebAssembly runtimes, name of the jail, the
- * user and the group that the daemon will have. */
+ * user and the group that the daemon will have, the directory that is a workspace itself. */
 static struct launcher *parse(int argc, char **argv)
 {
     struct launcher *l = calloc(1, sizeof *l);
@@ -260,12 +260,12 @@ static struct launcher *parse(int argc, char **argv)
     l->slots.uid_base = (uid_t)strtoul(argv[1], NULL, 10);
     l->slots.netns_fresh = strcmp(argv[2], "fresh") == 0;
     l->slots.rootless = !os_is_host_root();
-    kept_init(&l->kept, argv[3], l->slots.rootless);
-    kept_init(&l->shelf, argv[5], l->slots.rootless);
     l->slots.user = (uid_t)strtoul(argv[8], NULL, 10);
     l->slots.group = (gid_t)strtoul(argv[9], NULL, 10);
+    kept_init(&l->kept, argv[3], argv[10], l->slots.user, l->slots.rootless);
+    kept_init(&l->shelf, argv[5], "", l->slots.user, l->slots.rootless);
     if (!l->slots.kind->rooted) {
-        kept_be_plain(&l->kept, l->slots.user, l->slots.group);
+        kept_be_plain(&l->kept, l->slots.group);
         l->shelf.plain = true;
     }
     l->programs = open(argv[4], O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -16,35 +16,49 @@
 /* Half-made; the dot keeps it out of reach of whoever chooses names. */
 static const char half[] = ".new";
 
-void kept_init(struct kept *k, const char *path, bool rootless)
+static void root_init(struct kept_root *r, const char *path)
 {
     struct stat st;
 
-    *k = (struct kept){.dir = -1, .rootless = rootless};
-    if (!*path || strlen(path) >= sizeof k->path || stat(path, &st) < 0)
+    r->dir = -1;
+    if (!*path || strlen(path) >= sizeof r->path || stat(path, &st) < 0)
         return;
-    (void)snprintf(k->path, sizeof k->path, "%s", path);
-    k->dev = st.st_dev;
-    k->ino = st.st_ino;
+    (void)snprintf(r->path, sizeof r->path, "%s", path);
+    r->dev = st.st_dev;
+    r->ino = st.st_ino;
 }
 
-void kept_be_plain(struct kept *k, uid_t user, gid_t group)
+void kept_init(struct kept *k, const char *path, const char *own, uid_t daemon, bool rootless)
+{
+    *k = (struct kept){.user = daemon, .rootless = rootless};
+    root_init(&k->root, path);
+    root_init(&k->own, own);
+}
+
+void kept_be_plain(struct kept *k, gid_t group)
 {
     k->plain = true;
-    k->user = user;
     k->group = group;
+}
+
+static void root_enter(struct kept_root *r)
+{
+    cleanup_close int dir = r->path[0] ? open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    struct stat st;
+
+    if (dir >= 0 && fstat(dir, &st) == 0 && st.st_dev == r->dev && st.st_ino == r->ino)
+        r->dir = take_fd(&dir);
 }
 
 void kept_enter(struct kept *k)
 {
-    cleanup_close int dir = k->path[0] ? open(k->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     struct stat st;
 
-    if (dir < 0 || fstat(dir, &st) < 0 || st.st_dev != k->dev || st.st_ino != k->ino)
-        return;
-    if (k->plain && st.st_uid == geteuid() && st.st_uid != k->user)
-        (void)!fchmod(dir, (st.st_mode & 07777) | 0011); /* there is no mount to lead past it */
-    k->dir = take_fd(&dir);
+    root_enter(&k->root);
+    root_enter(&k->own);
+    if (k->plain && k->root.dir >= 0 && fstat(k->root.dir, &st) == 0 && st.st_uid == geteuid() &&
+        st.st_uid != k->user) /* there is no mount to lead past it */
+        (void)!fchmod(k->root.dir, (st.st_mode & 07777) | 0011);
 }
 
 /* ---- users ---- */
@@ -68,29 +82,36 @@ static int owner_of(int dir, const char *name, uid_t *ret)
 
 unsigned kept_range(const struct kept *k, const struct users *any)
 {
-    cleanup_with(closedirp) DIR *d = k->path[0] ? opendir(k->path) : NULL;
+    cleanup_with(closedirp) DIR *d = k->root.path[0] ? opendir(k->root.path) : NULL;
     uid_t uid;
 
+    if (k->own.path[0] && owner_of(AT_FDCWD, k->own.path, &uid) == 0 && users_is_kept(any, uid))
+        return users_range_of(any, uid);
     for (const struct dirent *at; d && (at = readdir(d));)
         if (owner_of(dirfd(d), at->d_name, &uid) == 0 && users_is_kept(any, uid))
             return users_range_of(any, uid);
-    return (unsigned)(k->ino ^ k->dev) % USERS_RANGES;
+    return (unsigned)(k->root.ino ^ k->root.dev) % USERS_RANGES;
 }
 
 /* Behind the highest in use. A user is given away again only after all his files are gone. */
 static int find_next(struct kept *k)
 {
-    int again = openat(k->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int again = openat(k->root.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     cleanup_with(closedirp) DIR *d = again >= 0 ? fdopendir(again) : NULL;
     uid_t first = users_kept(k->users), uid;
+    struct stat own;
 
     if (!d) {
         closep(&again);
         return -EIO;
     }
     k->next = first;
+    if (k->own.dir >= 0 && fstat(k->own.dir, &own) == 0 && own.st_uid >= first &&
+        own.st_uid - first < USERS_KEPT)
+        k->next = own.st_uid + 1;
     for (const struct dirent *at; (at = readdir(d));)
-        if (owner_of(k->dir, at->d_name, &uid) == 0 && uid >= k->next && uid - first < USERS_KEPT)
+        if (owner_of(k->root.dir, at->d_name, &uid) == 0 && uid >= k->next &&
+            uid - first < USERS_KEPT)
             k->next = uid + 1;
     return 0;
 }
@@ -118,6 +139,20 @@ static int open_directory(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* FUSE file systems and the like cannot rename only where nothing is. Nothing but this launcher
+ * makes names here, and a plain rename of a directory replaces nothing but an empty one. */
+static int give_name(struct kept *k, const char *name)
+{
+    int r = fd_rename_new(k->root.dir, half, name);
+    struct stat st;
+
+    if (r != -EINVAL && r != -ENOSYS && r != -EOPNOTSUPP)
+        return r;
+    if (fstatat(k->root.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return -EEXIST;
+    return renameat(k->root.dir, half, k->root.dir, name) < 0 ? -errno : 0;
+}
+
 /* It gets its owner before it gets its name: a crash in between leaves nothing half-owned. */
 static int make(struct kept *k, const char *name)
 {
@@ -127,25 +162,48 @@ static int make(struct kept *k, const char *name)
 
     if (r < 0)
         return r;
-    if (mkdirat(k->dir, half, 0700) < 0 && errno != EEXIST)
+    if (mkdirat(k->root.dir, half, 0700) < 0 && errno != EEXIST)
         return -errno;
-    dir = open_directory(k->dir, half);
+    dir = open_directory(k->root.dir, half);
     if (dir < 0 || (!k->rootless && fchown(dir, uid, k->plain ? k->group : uid) < 0))
         return -errno;
-    return fd_rename_new(k->dir, half, name);
+    return give_name(k, name);
 }
 
 static int open_or_make(struct kept *k, const char *name)
 {
-    int fd = open_directory(k->dir, name), r;
+    int fd = open_directory(k->root.dir, name), r;
 
     if (fd >= 0 || errno != ENOENT)
         return fd >= 0 ? fd : -errno;
     r = make(k, name);
     if (r < 0 && r != -EEXIST)
         return r;
-    fd = open_directory(k->dir, name);
+    fd = open_directory(k->root.dir, name);
     return fd >= 0 ? fd : -errno;
+}
+
+/* The own workspace, open once more; root's and the daemon's becomes that of a user of ours. */
+static int open_own(struct kept *k)
+{
+    cleanup_close int dir = open_directory(k->own.dir, ".");
+    uid_t uid = 0;
+    struct stat st;
+    int r;
+
+    if (dir < 0 || fstat(dir, &st) < 0)
+        return -errno;
+    if (k->rootless || (st.st_uid != 0 && (k->plain || st.st_uid != k->user)))
+        return take_fd(&dir);
+    r = take_user(k, &uid);
+    if (r < 0)
+        return r;
+    return fchown(dir, uid, (gid_t)-1) < 0 ? -errno : take_fd(&dir);
+}
+
+static bool name_is_own(const char *name)
+{
+    return strcmp(name, PLAN_WORKSPACE_OWN) == 0;
 }
 
 static bool name_is_safe(const char *name, size_t max)
@@ -157,6 +215,8 @@ static int owner_check(struct kept *k, const char *name, uid_t uid, struct err *
 {
     if (k->rootless || (k->plain && uid == k->user))
         return 0;
+    if (name_is_own(name) && uid != 0 && (k->plain || !users_is_kept(k->users, uid)))
+        return 0; /* the operator's choice */
     if (k->plain || !users_is_kept(k->users, uid))
         return err_set(e, ERR_HOST, "workspace '%s' belongs to user %u and was not made here", name,
                        (unsigned)uid);
@@ -177,9 +237,9 @@ int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree, 
 
     if (!name_is_safe(name, name_max))
         return err_set(e, ERR_CALLER, "bad workspace name");
-    if (k->dir < 0)
+    if ((name_is_own(name) ? k->own.dir : k->root.dir) < 0)
         return err_set(e, ERR_HOST, "there is no directory for kept workspaces");
-    dir = open_or_make(k, name);
+    dir = name_is_own(name) ? open_own(k) : open_or_make(k, name);
     if (dir < 0)
         return err_sys(e, dir, "workspace '%s'", name);
     if (fstat(dir, &st) < 0)
@@ -200,9 +260,9 @@ int kept_look(const struct kept *k, const char *name, size_t name_max)
 
     if (!name_is_safe(name, name_max))
         return -EINVAL;
-    if (k->dir < 0)
+    if ((name_is_own(name) ? k->own.dir : k->root.dir) < 0)
         return -ENOENT;
-    fd = open_directory(k->dir, name);
+    fd = name_is_own(name) ? open_directory(k->own.dir, ".") : open_directory(k->root.dir, name);
     return fd >= 0 ? fd : -errno;
 }
 
@@ -225,11 +285,12 @@ int kept_open_read_only(const struct kept *k, const char *name, size_t name_max,
 
     if (!pair_is_safe(name, name_max))
         return err_set(e, ERR_CALLER, "bad name of dependencies");
-    if (k->dir < 0)
+    if (k->root.dir < 0)
         return err_set(e, ERR_HOST, "there is no directory for dependencies");
     if (k->plain)
         return err_set(e, ERR_HOST, "dependencies of a session need a jail that can mount them");
-    dir = fd_open_beneath(k->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, FD_LINKS_NEVER);
+    dir =
+        fd_open_beneath(k->root.dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, FD_LINKS_NEVER);
     if (dir < 0)
         return err_sys(e, dir, "dependencies '%s'", name);
     tree = kept_mount(dir, true);

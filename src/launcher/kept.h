@@ -13,28 +13,35 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "core/plan.h"
 
 struct users; /* users.h */
 
 enum { KEPT_PATH_MAX = 4096 };
 
-struct kept {
-    char path[KEPT_PATH_MAX]; /* "": there are none */
-    dev_t dev;                /* what was there when we were started: nobody */
-    ino_t ino;                /* may put something else in its place */
+/* A directory of the host. */
+struct kept_root {
+    char path[KEPT_PATH_MAX]; /* "": there is none */
+    dev_t dev;                /* what was there when we were started: nothing else */
+    ino_t ino;                /* may be put in its place */
     int dir;                  /* owned: -1 until entered */
-    struct users *users;      /* borrowed; NULL: rootless, or plain */
-    uid_t next;               /* of our range; 0: not known yet */
-    bool rootless;            /* there is one user only */
-    bool plain;               /* no mounts: whoever uses one is led to the directory itself, */
-    uid_t user;               /* and all belong to that user */
+};
+
+struct kept {
+    struct kept_root root; /* of the workspaces */
+    struct kept_root own;  /* is itself the workspace PLAN_WORKSPACE_OWN */
+    struct users *users;   /* borrowed; NULL: rootless, or plain */
+    uid_t next;            /* of our range; 0: not known yet */
+    bool rootless;         /* there is one user only */
+    bool plain;            /* no mounts: whoever uses one is led to the directory itself, */
+    uid_t user;            /* and all belong to that user: the daemon's */
     gid_t group;
 };
 
 /* After kept_init(): see `plain`. */
-void kept_be_plain(struct kept *k, uid_t user, gid_t group);
+void kept_be_plain(struct kept *k, gid_t group);
 /* Before any namespace is entered. A root that is missing is an error only when it is used. */
-void kept_init(struct kept *k, const char *path, bool rootless);
+void kept_init(struct kept *k, const char *path, const char *own, uid_t daemon, bool rootless);
 /* The range of users to begin with: that of the workspaces which are there, or one that depends on
  * their directory alone, so that those of two daemons rarely meet. */
 unsigned kept_range(const struct kept *k, const struct users *any);
@@ -44,6 +51,9 @@ void kept_enter(struct kept *k);
 /*
  * Opens the workspace of that name, made when there is none: a detached mount, to be moved to its
  * place, and the user it belongs to (0: rootless). The name is checked as if it came from an enemy.
+ *
+ * The own one was made by the operator. One that belongs to an ordinary user of the host stays his,
+ * and the sandbox runs as him; root's and the daemon's is given to a user of ours.
  */
 must_check int kept_open(struct kept *k, const char *name, size_t name_max, int *ret_tree,
                          uid_t *ret_uid, struct err *e);

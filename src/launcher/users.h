@@ -12,8 +12,8 @@
  *
  * Kept workspaces stay, and their owner is the record of their user. So a launcher begins with the
  * range in which its workspaces are. One that another launcher holds meanwhile is not lost: its
- * workspaces are refused until that launcher ends, unless both belong to the same daemon, which
- * gives a workspace to one sandbox at a time.
+ * workspaces are refused until that launcher ends, unless both belong to the same daemon. Sandboxes
+ * of one session share its workspace, and so its user.
  */
 #pragma once
 

@@ -51,6 +51,10 @@ enum callback_verdict {
 /* What an answer means; 0 is no answer. */
 enum callback_verdict callback_judge(int status);
 
+/* Does the answer to "ready" say that it was taken, but that there is no session it is for? A
+ * control plane may write down its session only after it has started the container. */
+bool callback_is_unheard(const char *words);
+
 /* How long to wait after the nth attempt (from 1) failed: base, doubled each time, at most cap, and
  * up to a tenth more, by chance (0 ... 65535); at least what the other side asked for, in reason.
  */

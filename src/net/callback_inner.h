@@ -47,6 +47,7 @@ struct telling {
     struct event again;
     bool active;
     uint32_t attempts;
+    uint32_t heard; /* "ready": answers that show that it was understood */
     report_fn *done;
     void *user;
     char url[CALLBACK_URL_MAX];

@@ -2,6 +2,7 @@
 /* Heartbeats and life-cycle events: what is told without being saved. */
 #include <event2/event.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "net/callback_inner.h"
 
@@ -67,6 +68,20 @@ void callback_beat(struct report *r, const char *id, struct buf *body, struct re
 
 /* ---- life cycle ---- */
 
+/*
+ * "ready" is told again after it was taken: once more is harmless there, and one that came before
+ * the control plane knew of its container is lost.
+ */
+enum {
+    READY_HEARD = 3,        /* so many times in all, */
+    READY_UNHEARD_MAX = 40, /* or so many while the answer says that there is no session yet */
+};
+
+bool callback_is_unheard(const char *words)
+{
+    return words && (strcasestr(words, "no session") || strcasestr(words, "session not found"));
+}
+
 static const char *const event_names[] = {"ready", "exited"};
 _Static_assert(ARRAY_LEN(event_names) == REPORT_EVENT_COUNT, "every event has a name");
 
@@ -85,21 +100,36 @@ static void telling_end(struct telling *t)
 
 static void telling_attempt(struct telling *t);
 
+/* A container may be up before the control plane has heard its name. */
+static bool is_told_again(const struct telling *t, enum callback_verdict v, bool unheard)
+{
+    if (v == CALLBACK_RETRY || v == CALLBACK_UNKNOWN)
+        return true;
+    if (unheard)
+        return t->attempts < READY_UNHEARD_MAX;
+    return v == CALLBACK_DELIVERED && t->heard < READY_HEARD;
+}
+
 static void on_told(void *user, const struct http_answer *a)
 {
     struct telling *t = user;
     struct callback *cb = t->cb;
     enum report_event what = (enum report_event)(t - cb->events);
     enum callback_verdict v = callback_judge(a->status);
-    /* A container may be up before the control plane has heard its name. */
-    bool again = what == REPORT_READY && (v == CALLBACK_RETRY || v == CALLBACK_UNKNOWN);
+    bool taken = v == CALLBACK_DELIVERED, unheard = taken && callback_is_unheard(a->words);
 
     t->post = NULL;
-    log_event(cb->log, v == CALLBACK_DELIVERED ? LOG_INFO : LOG_WARN,
-              v == CALLBACK_DELIVERED ? "lifecycle_delivered" : "lifecycle_failed",
+    t->heard += taken && !unheard;
+    log_event(cb->log,
+              t->heard > 1        ? LOG_DEBUG
+              : taken && !unheard ? LOG_INFO
+                                  : LOG_WARN,
+              !taken    ? "lifecycle_failed"
+              : unheard ? "lifecycle_unheard"
+                        : "lifecycle_delivered",
               LOG_STR("lifecycle", event_names[what]), LOG_INT("attempt", t->attempts),
               LOG_INT("status_code", a->status), LOG_STR("error", a->error));
-    if (again)
+    if (what == REPORT_READY && is_told_again(t, v, unheard))
         callback_arm(&t->again, callback_pause_ms(cb, t->attempts, a->retry_after_s));
     else
         telling_end(t);
@@ -139,7 +169,7 @@ void callback_event(struct report *r, enum report_event what, struct buf *body, 
     t->done = done;
     t->user = user;
     t->active = true;
-    t->attempts = 0;
+    t->attempts = t->heard = 0;
     (void)snprintf(t->url, sizeof t->url, "%.1800s/containers/%s", cb->root, event_names[what]);
     telling_attempt(t);
 }

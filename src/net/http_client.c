@@ -57,6 +57,8 @@ struct http_post {
     char key[HEADER_MAX];
     struct curl_slist key_line; /* in front of the client's head */
     LIST_ENTRY(http_post) link;
+    char words[HTTP_WORDS_MAX];
+    size_t words_n;
 };
 
 /* ---- requests ---- */
@@ -69,6 +71,16 @@ static size_t on_answer(char *p, size_t size, size_t n, void *user)
     post->answered += size * n;
     post->too_long = post->answered > HTTP_ANSWER_MAX;
     return post->too_long ? 0 : size * n;
+}
+
+static size_t on_body(char *p, size_t size, size_t n, void *user)
+{
+    struct http_post *post = user;
+    size_t room = HTTP_WORDS_MAX - post->words_n, take = size * n < room ? size * n : room;
+
+    memcpy(post->words + post->words_n, p, take);
+    post->words_n += take;
+    return on_answer(p, size, n, user);
 }
 
 static void easy_give(struct http_client *c, CURL *easy)
@@ -97,12 +109,15 @@ static void post_end(struct http_post *p, CURLcode code)
     long status = 0;
     /* An answer that is longer than we read is an answer. */
     bool whole = code == CURLE_OK || p->too_long;
-    struct http_answer a = {.error = whole ? "" : curl_easy_strerror(code)};
+    char words[HTTP_WORDS_MAX + 1] = "";
+    struct http_answer a = {.error = whole ? "" : curl_easy_strerror(code),
+                            .words = whole ? words : NULL};
 
     if (whole && curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK)
         a.status = (int)status;
     if (whole && curl_easy_getinfo(p->easy, CURLINFO_RETRY_AFTER, &after) == CURLE_OK && after > 0)
         a.retry_after_s = after < UINT32_MAX ? (uint32_t)after : UINT32_MAX;
+    memcpy(words, p->words, p->words_n);
     http_post_cancel(p);
     done(user, &a);
 }
@@ -135,7 +150,7 @@ static bool easy_prepare(CURL *h, const struct http_client *c)
            curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_ms) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_POST, 1L) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_answer) == CURLE_OK &&
-           curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_answer) == CURLE_OK;
+           curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK;
 }
 
 static CURL *easy_take(struct http_client *c)

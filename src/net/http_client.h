@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An HTTP client on the loop, for talking to one service: POST with a body, an answer of which only
- * the status matters.
+ * An HTTP client on the loop, for talking to one service: POST with a body, an answer of which the
+ * status and the first words matter.
  *
  * It follows no redirect, speaks http and https and nothing else, uses no proxy, keeps connections,
  * and reads a bounded answer. A header value that is a secret stays in here and in libcurl.
@@ -22,6 +22,7 @@ struct http_post; /* one request under way */
 enum {
     HTTP_ANSWER_MAX = 64 * 1024, /* bytes of head and body of an answer, together */
     HTTP_ERROR_MAX = 128,
+    HTTP_WORDS_MAX = 512, /* of its body: kept */
 };
 
 struct http_client_conf {
@@ -36,6 +37,7 @@ struct http_answer {
     int status;             /* 0: there was no answer, or not all of it */
     uint32_t retry_after_s; /* 0: not said */
     const char *error;      /* "" or why there was no answer */
+    const char *words;      /* the beginning of its body; NULL: there was no answer */
 };
 
 /* Exactly once, from the loop, unless cancelled. The request is gone afterwards. */

@@ -35,6 +35,7 @@ __attribute__((noreturn)) static void become_launcher(const struct launch_conf *
         (char *)c->jail,
         user,
         group,
+        (char *)c->own,
         NULL,
     };
     char *const empty[] = {NULL};

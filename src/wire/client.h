@@ -12,6 +12,7 @@
 struct launch_conf {
     const char *directory;    /* of our programs */
     const char *workspaces;   /* directory of kept workspaces; "" for none */
+    const char *own;          /* directory that is PLAN_WORKSPACE_OWN itself; "" for none */
     const char *dependencies; /* directory of the sessions' dependencies; "" for none */
     const char *netns;        /* "pool" or "fresh" */
     const char *wasm;         /* directory of WebAssembly runtimes; "": there is no such engine */

@@ -64,9 +64,9 @@ struct launch_msg {
     uint32_t flags;
     uint32_t workspace_uid; /* launcher to keeper: whose the kept workspace is; 0: nobody's */
     uint32_t lazy_n; /* PREPARE: host directories that are lent; fds: one of each, then the list */
-    char
-        workspace[LAUNCH_WORKSPACE_MAX]; /* "": fresh tmpfs; else a name below the workspace root */
-    char dirs[LAUNCH_DIRS_MAX];          /* "app/data": more writable directories; "": none */
+    char workspace[LAUNCH_WORKSPACE_MAX]; /* "": fresh tmpfs; else a name below the workspace root,
+                                             or PLAN_WORKSPACE_OWN */
+    char dirs[LAUNCH_DIRS_MAX];           /* "app/data": more writable directories; "": none */
     char dependencies[LAUNCH_DEPENDENCIES_MAX]; /* "owner/3" below their root; "": none */
     struct err err;                             /* FAILED */
 };

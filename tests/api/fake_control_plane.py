@@ -26,14 +26,14 @@ KINDS = [
 
 
 class answer:
-    """A behaviour: this status with these headers (names with _ for -)."""
+    """A behaviour: this status with these headers (names with _ for -), and this body."""
 
-    def __init__(self, status, **headers):
-        self.status = status
+    def __init__(self, status, body=None, **headers):
+        self.status, self.body = status, body
         self.headers = {name.replace("_", "-"): str(value) for name, value in headers.items()}
 
     def __call__(self, handler):
-        handler.reply(self.status, self.headers)
+        handler.reply(self.status, self.headers, self.body)
 
     def __repr__(self):
         return f"{self.status} {self.headers}"  # part of the names of tests: the same in every process
@@ -78,9 +78,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.plane.receive(self.seen)
         self.reply(200)
 
-    def reply(self, status, headers=None):
+    def reply(self, status, headers=None, body=None):
         self.seen.answered = status
-        text = b"" if status == 204 else b'{"ok":true}'
+        text = b"" if status == 204 else json.dumps(body or {"ok": True}).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
         for name, value in (headers or {}).items():

@@ -232,7 +232,7 @@ def test_addresses_that_are_none_stop_the_start(results, url):
 
 def test_connections_are_kept(talk, plane):
     daemon = talk()
-    daemon.wait_record(event_type="lifecycle_delivered")
+    daemon.wait_record(event_type="lifecycle_delivered", attempt=3)  # "ready" shares the connection
     for _ in range(5):
         daemon.wait_record(event_type="callback_delivered", execution_id=run_async(daemon))
     assert len({s.connection for s in plane.of("result")}) == 1
@@ -463,10 +463,13 @@ def test_hanging_heartbeats_do_not_delay_the_result(talk, plane):
 
 
 def test_those_who_wait_in_the_queue_are_heard_of(talk, plane):
-    daemon = talk(MAX_CONCURRENT_EXECUTIONS=1)
-    run_async(daemon, "sleep 1")
-    key = run_async(daemon)
+    daemon = talk(MAX_CONCURRENT_EXECUTIONS=1, HEARTBEAT_INTERVAL=60)
+    first = run_async(daemon, "sleep 60")
+    key = run_async(daemon, "sleep 1")
     assert plane.wait("heartbeat", key)[0].json["progress"] == {"status": "queued"}
+    daemon.request("DELETE", f"/v1/executions/{first}")
+    beats = plane.wait("heartbeat", key, count=2)
+    assert beats[1].json["progress"] == {"status": "running"}, "it is told when it begins to run"
     plane.wait("result", key)
 
 
@@ -509,8 +512,34 @@ def test_ready_is_tried_until_it_is_delivered(talk, plane, acts):
     plane.script("ready", *acts)
     daemon = talk()
     plane.wait("ready", count=len(acts) + 1)
-    daemon.wait_record(event_type="lifecycle_delivered", lifecycle="ready")
-    assert len(plane.of("ready")) == len(acts) + 1
+    assert daemon.wait_record(event_type="lifecycle_delivered", lifecycle="ready")["attempt"] == len(acts) + 1
+
+
+def test_ready_is_repeated_while_there_is_no_session_for_it(talk, plane):
+    """A control plane that writes its session down only after it has started the container."""
+    unheard = answer(200, {"message": "Container ready acknowledged (no session found)"})
+    plane.script("ready", *[unheard] * 6)
+    daemon = talk()
+    record = daemon.wait_record(event_type="lifecycle_delivered", lifecycle="ready")
+    assert record["attempt"] == 7
+    assert sum(r.get("event_type") == "lifecycle_unheard" for r in daemon.records()) == 6
+
+
+def test_ready_is_told_three_times_in_all(talk, plane):
+    """Whatever words another control plane has for one that it has not heard of."""
+    daemon = talk()
+    ready = plane.wait("ready", count=3)
+    assert len({json.dumps(r.json) for r in ready}) == 1
+    key = run_async(daemon, "true")
+    plane.wait("result", key)
+    daemon.signal(signal.SIGTERM)
+    daemon.wait()
+    assert len(plane.of("ready")) == 3
+
+
+def test_health_has_the_word_of_the_control_plane(talk, daemon):
+    assert talk().health().json()["status"] == "healthy"
+    assert daemon.health().json()["status"] == "ok"
 
 
 def test_ready_reaches_a_control_plane_that_comes_up_late(talk, plane):

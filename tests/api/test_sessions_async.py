@@ -123,7 +123,7 @@ def test_places_then_a_queue_then_a_refusal(make_daemon):
 
 
 def test_a_session_may_not_fill_the_queue(make_daemon):
-    daemon = make_daemon(SESSION_QUEUE_MAX=2)
+    daemon = make_daemon(SESSION_QUEUE_MAX=2, SESSION_CONCURRENCY=1)
     keys = [post(daemon, "sleep 60", session_id="greedy").json()["execution_id"] for _ in range(3)]
     assert post(daemon, "true", session_id="greedy").status == 503
     assert printed(daemon, "echo ok", session_id="modest") == "ok\n"
@@ -163,7 +163,8 @@ def test_any_name_is_a_session_of_its_own(daemon, session):
         assert printed(daemon, "ls -A; cat mine", session_id=key) == "mine\nhere\n"
 
 
-def test_one_after_the_other_in_order(daemon):
+def test_one_after_the_other_in_order(make_daemon):
+    daemon = make_daemon(SESSION_CONCURRENCY=1)
     session = unique("order")
     keys = [post(daemon, f"test ! -e busy && touch busy && sleep 0.05 && rm busy && echo {i} >>log",
                  session_id=session).json()["execution_id"] for i in range(8)]
@@ -183,7 +184,8 @@ def test_sessions_run_side_by_side(daemon):
         finished(daemon, key)
 
 
-def test_a_cancelled_one_lets_the_next_one_run(daemon):
+def test_a_cancelled_one_lets_the_next_one_run(make_daemon):
+    daemon = make_daemon(SESSION_CONCURRENCY=1)
     session = unique("next")
     keys = [post(daemon, code, session_id=session).json()["execution_id"]
             for code in ("sleep 60", "sleep 60", "echo last")]

@@ -44,7 +44,7 @@ static void job(const uint8_t *data, size_t n)
 /* There is no directory of workspaces: a name that passes is refused for that reason only. */
 static void name(const uint8_t *data, size_t n)
 {
-    struct kept k = {.dir = -1};
+    struct kept k = {.root.dir = -1, .own.dir = -1};
     size_t max = LAUNCH_WORKSPACE_MAX;
     char *text = calloc(1, max);
     struct err e = {0};

@@ -136,7 +136,7 @@ static void a_lane_is_served_one_at_a_time_in_order(void **state)
 
     (void)state;
     admission_init(&a, 10, 10);
-    lane_init(&l);
+    lane_init(&l, 1);
     lane_guests(g, 3, &a, &l, &clock);
     assert_int_equal(g[0].ticket.state, TICKET_GRANTED);
     assert_int_equal(g[1].ticket.state, TICKET_BEHIND);
@@ -146,7 +146,7 @@ static void a_lane_is_served_one_at_a_time_in_order(void **state)
     assert_int_equal(g[2].ticket.state, TICKET_BEHIND);
     admission_leave(&a, &g[2].ticket); /* gives up in the middle */
     admission_leave(&a, &g[1].ticket);
-    assert_false(l.busy);
+    assert_int_equal(l.ahead, 0);
     assert_int_equal(l.behind_n + a.queued + a.granted, 0);
 }
 
@@ -160,7 +160,7 @@ static void a_long_lane_delays_nobody_else(void **state)
 
     (void)state;
     admission_init(&a, 1, 10);
-    lane_init(&l);
+    lane_init(&l, 1);
     lane_guests(mine, 4, &a, &l, &clock);
     guest_init(&other, &a, &clock);
     assert_int_equal(admission_ask(&a, &other.ticket, &e), 0);
@@ -183,7 +183,7 @@ static void the_first_of_a_lane_may_give_up_in_the_queue(void **state)
 
     (void)state;
     admission_init(&a, 1, 10);
-    lane_init(&l);
+    lane_init(&l, 1);
     guest_init(&holder, &a, &clock);
     assert_int_equal(admission_ask(&a, &holder.ticket, &e), 0);
     lane_guests(g, 2, &a, &l, &clock);
@@ -205,7 +205,7 @@ static void lanes_are_bounded(void **state)
     (void)state;
     admission_init(&a, 10, 10);
     a.lane_max = 2;
-    lane_init(&l);
+    lane_init(&l, 1);
     lane_guests(g, 3, &a, &l, &clock);
     guest_init(&one_more, &a, &clock);
     one_more.ticket.lane = &l;
@@ -225,13 +225,13 @@ static void a_refused_ticket_does_not_hold_its_lane(void **state)
 
     (void)state;
     admission_init(&a, 1, 0);
-    lane_init(&l);
+    lane_init(&l, 1);
     guest_init(&g[0], &a, &clock);
     guest_init(&g[1], &a, &clock);
     g[1].ticket.lane = &l;
     assert_int_equal(admission_ask(&a, &g[0].ticket, &e), 0);
     assert_int_equal(admission_ask(&a, &g[1].ticket, &e), -1);
-    assert_false(l.busy);
+    assert_int_equal(l.ahead, 0);
 }
 
 int main(void)

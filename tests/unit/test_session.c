@@ -47,6 +47,7 @@ static void a_session_is_shared_and_freed_by_the_last(void **state)
 
     (void)state;
     assert_non_null(all);
+    sessions_init(all, "", 1);
     a = session_enter(all, "one");
     b = session_enter(all, "one");
     c = session_enter(all, "two");
@@ -70,6 +71,7 @@ static void a_remembered_session_outlives_its_last_user(void **state)
 
     (void)state;
     assert_non_null(all);
+    sessions_init(all, "", 1);
     a = session_enter(all, "one");
     session_remember(all, a, true);
     session_leave(all, a);

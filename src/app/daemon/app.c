@@ -107,6 +107,8 @@ int app_init(struct app *a, struct err *e)
     a->started_us = clock_us();
     admission_init(&a->admission, c->max_concurrent, c->queue_max);
     a->admission.lane_max = c->session_queue_max;
+    sessions_init(&a->sessions, config_has_own_workspace(c) ? c->session_id : "",
+                  c->session_concurrency ? c->session_concurrency : c->max_concurrent);
     task_host_init(&a->tasks, &a->admission, a->work, &a->metrics.refused);
     registry_init(&a->registry, execution_free);
     calls_init(&a->calls);

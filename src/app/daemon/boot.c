@@ -98,11 +98,14 @@ int boot_state_dir(struct config *c, const struct boot_identity *who, struct err
 
 int boot_workspaces(struct config *c, struct err *e)
 {
-    if (!c->workspace_path[0] &&
-        (size_t)snprintf(c->workspace_path, sizeof c->workspace_path, "%.1000s/workspaces",
-                         c->state_dir) >= sizeof c->workspace_path)
-        return err_set(e, ERR_CALLER, "STATE_DIR: too long");
-    return make_dirs(c->workspace_path, e);
+    char others[CONFIG_TEXT_MAX];
+
+    if (make_dirs(config_workspaces(c, others), e) < 0)
+        return -1;
+    if (config_has_own_workspace(c))
+        return make_dirs(c->workspace_path, e);
+    memcpy(c->workspace_path, others, sizeof others);
+    return 0;
 }
 
 /* The daemon writes there, and the launcher reads. */

@@ -291,7 +291,7 @@ static void hold_dependencies(struct execution *x)
 {
     if (!x->session || !x->app->shelf)
         return;
-    x->dependencies = shelf_hold(x->app->shelf, x->session->workspace);
+    x->dependencies = shelf_hold(x->app->shelf, x->session->name);
     if (x->dependencies)
         x->task.plan->dependencies = shelf_item_name(x->dependencies);
 }
@@ -353,6 +353,7 @@ static enum task_go step_run(struct task *t, struct err *e)
     go = task_run_plan(t, &events);
     if (go != TASK_WAIT)
         return go;
+    heart_now(x);
     log_event(&x->app->log, LOG_INFO, "execution_started", LOG_STR("execution_id", x->id),
               LOG_STR("request_id", x->request_id), LOG_STR("session_id", x->session_id),
               LOG_STR("language", x->app->lang_names[x->lang]));

@@ -62,6 +62,12 @@ void heart_start(struct execution *x)
     beat(x);
 }
 
+void heart_now(struct execution *x)
+{
+    if (x->heart.timer)
+        beat(x);
+}
+
 void heart_stop(struct execution *x)
 {
     struct report *r = x->app->report;

@@ -18,5 +18,7 @@ struct heart {
 
 /* Nothing happens where there is no control plane. */
 void heart_start(struct execution *x);
+/* Its state has changed: told at once. Fine for one that does not beat. */
+void heart_now(struct execution *x);
 /* What is under way is given up. Fine for one that does not beat. */
 void heart_stop(struct execution *x);

@@ -34,6 +34,12 @@ static struct session_bucket *bucket_of(struct sessions *all, const char *id)
     return &all->buckets[h % SESSION_BUCKETS];
 }
 
+void sessions_init(struct sessions *all, const char *own, size_t concurrency)
+{
+    all->own = own;
+    all->concurrency = concurrency;
+}
+
 struct session *session_enter(struct sessions *all, const char *id)
 {
     struct session_bucket *bucket = bucket_of(all, id);
@@ -49,9 +55,11 @@ struct session *session_enter(struct sessions *all, const char *id)
         if (!s)
             return NULL;
         (void)snprintf(s->id, sizeof s->id, "%s", id);
-        session_workspace(id, s->workspace);
-        lane_init(&s->lane);
-        lane_init(&s->dependencies);
+        session_workspace(id, s->name);
+        (void)snprintf(s->workspace, sizeof s->workspace, "%s",
+                       strcmp(id, all->own) == 0 ? PLAN_WORKSPACE_OWN : s->name);
+        lane_init(&s->lane, all->concurrency);
+        lane_init(&s->dependencies, 1);
         SLIST_INSERT_HEAD(bucket, s, chain);
     }
     s->users++;

@@ -2,10 +2,11 @@
 /*
  * Sessions: executions that name the same session_id share a kept workspace.
  *
- * They run one after the other, in the order they were asked for, so that nobody finds a file half
- * written by a neighbour; different sessions run side by side and never see each other's files. A
- * session exists here only while something of it is queued or running, or while its workspace is
- * near its limits (session_disk.h); its workspace stays.
+ * At most SESSION_CONCURRENCY of them run at the same time, in the order they were asked for;
+ * different sessions never see each other's files. The session SESSION_ID has WORKSPACE_PATH itself
+ * as its workspace, every other one a directory of its own. A session exists here only while
+ * something of it is queued or running, or while its workspace is near its limits
+ * (session_disk.h); its workspace stays.
  */
 #pragma once
 
@@ -15,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "core/admission.h"
+#include "core/plan.h"
 
 enum {
     SESSION_ID_MAX = 256,
@@ -25,9 +27,10 @@ enum {
 
 struct session {
     char id[SESSION_ID_MAX + 1];
-    char workspace[SESSION_WORKSPACE_MAX];
-    struct lane lane;         /* of its executions */
-    struct lane dependencies; /* of those who change its dependencies */
+    char name[SESSION_WORKSPACE_MAX];      /* of what is kept for it, but for its workspace */
+    char workspace[SESSION_WORKSPACE_MAX]; /* the same, or PLAN_WORKSPACE_OWN */
+    struct lane lane;                      /* of its executions */
+    struct lane dependencies;              /* of those who change its dependencies */
     size_t users;
     bool remembered; /* its workspace was near a limit or beyond: look before something runs */
     SLIST_ENTRY(session) chain;
@@ -36,7 +39,11 @@ struct session {
 struct sessions {
     SLIST_HEAD(session_bucket, session) buckets[SESSION_BUCKETS];
     size_t remembered_n;
+    const char *own; /* borrowed: the session whose workspace is WORKSPACE_PATH; "": none */
+    size_t concurrency;
 };
+
+void sessions_init(struct sessions *all, const char *own, size_t concurrency);
 
 /* Makes it when there is none. NULL: no memory. */
 must_check struct session *session_enter(struct sessions *all, const char *id);

@@ -114,7 +114,7 @@ static enum task_go step_publish(struct task *t, struct err *e)
         dependency_answer(s, status, words);
         return TASK_END;
     }
-    shelf_build_publish(take_ptr(&s->build), s->session->workspace, on_published, s);
+    shelf_build_publish(take_ptr(&s->build), s->session->name, on_published, s);
     return TASK_WAIT;
 }
 

@@ -126,7 +126,7 @@ static const struct openapi_member root_members[] = {
 };
 
 static const struct openapi_member health_members[] = {
-    {"status", T_STRING, "ok, or unhealthy with 503"},
+    {"status", T_STRING, "ok, healthy where there is a control plane, or unhealthy with 503"},
     {"version", T_STRING, ""},
     {"isolation", T_STRING, "name of the default jail"},
     {"warning", T_STRING, "if programs run without isolation"},
