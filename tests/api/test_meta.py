@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Endpoints that tell about the service itself."""
+import base64
+import hashlib
 import re
 import socket
 import subprocess
@@ -154,11 +156,77 @@ def test_openapi_names_every_field_of_a_request(daemon):
         assert f'"{field}"' in text, field
 
 
-def test_docs_is_a_page(daemon):
+def test_a_browser_is_led_to_the_docs(daemon):
+    seen = daemon.request("GET", "/", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert (seen.status, seen.headers["Location"], seen.headers["Vary"]) == (307, "docs", "Accept")
+    assert daemon.request("GET", "/", headers={"Accept": "*/*"}).json()["docs"] == "/docs"
+
+
+def test_docs_show_every_endpoint_with_its_fields_answers_and_an_example(daemon):
     response = daemon.request("GET", "/docs")
     assert response.status == 200
-    assert response.headers["Content-Type"].startswith("text/html")
-    assert "/execute" in response.text
+    assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+    page = response.text
+    document = daemon.request("GET", "/openapi.json").json()
+    schemas = document["components"]["schemas"]
+    sections = {re.match(r"\w+", part)[0]: part for part in page.split("<h3 id=")[1:]}
+    shown = 0
+    for path, row in document["paths"].items():
+        assert f">{path}<" in page or f"</span> {path}</a>" in page, path
+        for operation in row.values():
+            part = sections.get(operation["operationId"])
+            if part is None:  # the same endpoint at another path of its family
+                assert f"<p>The same at <code>{path}</code>" in page, path
+                continue
+            shown += 1
+            assert f'<a href="#{operation["operationId"]}">' in page.partition("<main>")[0], "a line of the contents"
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            if body:
+                for name in schemas[body["schema"]["$ref"].rpartition("/")[2]]["properties"]:
+                    assert f"<code>{name}</code>" in part, (path, name)
+                assert body["example"], path
+            for status in operation["responses"]:
+                assert status[0] != "2" or f"<h4>Answer {status} " in part, (path, status)
+            assert "<h4>Example</h4>\n<pre>curl -sS " in part, path
+    assert shown == len(sections) > 40
+    anchors = set(re.findall(r" id=(\w+)", page))
+    assert set(re.findall(r'href="#(\w+)"', page)) <= anchors, "every link of the contents leads somewhere"
+
+
+def test_docs_ask_no_other_host_for_anything(daemon):
+    response = daemon.request("GET", "/docs")
+    page = response.text
+    assert len(page) < 150_000
+    links = re.findall(r'(?:src|href)=("?[^">]*)', page)
+    assert [x for x in links if not re.match(r'"(#\w+|openapi\.json|data:,)$', x)] == []
+    assert "<script" not in page and "@import" not in page and "url(" not in page
+    style = re.search(r"<style>(.*?)</style>", page, re.S)[1].encode()
+    digest = base64.b64encode(hashlib.sha256(style).digest()).decode()
+    policy = dict(part.strip().split(" ", 1) for part in response.headers["Content-Security-Policy"].split(";"))
+    assert policy["default-src"] == "'none'" and policy["style-src"] == f"'sha256-{digest}'"
+    assert policy["frame-ancestors"] == policy["base-uri"] == policy["form-action"] == "'none'"
+    assert "prefers-color-scheme: dark" in page and "width=device-width" in page
+
+
+def test_every_json_answer_ends_with_a_newline(daemon):
+    """A shell prompt stands on a line of its own behind it."""
+    ident = daemon.request("POST", "/execute", json={"language": "shell", "code": "true"}).json()["execution_id"]
+    home = daemon.request("POST", "/v1/sandboxes", json={}).json()["id"]
+    calls = [("GET", "/", None), ("GET", "/health", None), ("GET", "/info", None), ("GET", "/v1/capabilities", None),
+             ("GET", "/openapi.json", None), ("GET", "/nothing", None), ("GET", "/execute", None),
+             ("POST", "/execute", {"language": "shell", "code": "true"}), ("POST", "/execute", {}),
+             ("GET", "/v1/executions/" + ident, None),
+             ("POST", "/v1/functions/call", {"language": "shell", "code": ""}),
+             ("POST", "/v1/functions/call", {"language": "python", "code": "def f():\n return 1", "functionName": "f"}),
+             ("GET", "/v1/sessions", None), ("GET", "/v1/sandboxes", None), ("GET", f"/v1/sandboxes/{home}", None),
+             ("POST", f"/v1/sandboxes/{home}/run", {"cmd": "true"}), ("POST", "/run", {"cmd": "true"}),
+             ("POST", f"/v1/sandboxes/{home}/run", {"command": "true"})]
+    for method, path, body in calls:
+        answer = daemon.request(method, path, json=body)
+        text = answer.text
+        assert text.endswith("}\n") and not text.endswith("\n\n"), (path, text[-40:])
+        assert int(answer.headers["Content-Length"]) == len(text.encode()), path
+    daemon.request("DELETE", f"/v1/sandboxes/{home}")
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/execute/", "/v1", "/v1/nothing", "/healthz", "/.."])

@@ -23,6 +23,7 @@ enum {
 
 struct dialect {
     const char *name;
+    const char *title, *about; /* for the documentation */
     struct route_table routes;
     /* Requests that are its own whatever their path, for example by their Host or by a header.
      * Asked before any path is looked at; only its rows serve them. NULL: none. */

@@ -53,7 +53,8 @@ struct route {
     const struct shape *body; /* the JSON body it takes; NULL: none */
     struct route_answer
         answer[ROUTE_ANSWERS_MAX]; /* for the documentation; the first has a status */
-    const char *query; /* for the documentation: names of parameters, '!' behind required ones */
+    /* For the documentation: names of parameters, '!' behind required ones; a JSON body. */
+    const char *query, *example;
 };
 
 struct route_table {

@@ -12,6 +12,7 @@ static uint64_t body_max(const struct app *a)
 static const struct route execute_rows[] = {
     {"POST",   "/execute",           api_execute,      ROUTE_AUTH | ROUTE_BODY, "executions",
      "run code in a fresh sandbox and wait for the result", body_max, &execute_shape,
+     .example = "{\"language\": \"python\", \"code\": \"def handler(event):\\n    return event\", \"event\": {\"n\": 1}}",
      .answer = {{200, "ExecutionResult|ExecutionPending"}}},
     {"GET",    "/v1/executions/*",   api_execution_get,    ROUTE_AUTH, "executions",
      "state and result of an execution",
@@ -24,8 +25,15 @@ static const struct route execute_rows[] = {
      .answer = {{200, NULL, "application/octet-stream"}}},
     {"POST",   "/internal/session-config/sync", api_dependencies_sync, ROUTE_AUTH | ROUTE_BODY, "executions",
      "install the Python packages of a session, in place of those it had", NULL, &dependencies_shape,
+     .example = "{\"session_id\": \"s1\", \"language_runtime\": \"python3.11\", \"python_package_index_url\": \"https://index.example/simple/\", \"sync_mode\": \"replace\", \"dependencies\": []}",
      .answer = {{200, "DependencySync"}}},
 };
 /* clang-format on */
 
-const struct dialect execute_dialect = {.name = "execute", API_OURS(execute_rows)};
+const struct dialect execute_dialect = {
+    .name = "execute",
+    .title = "Executions",
+    .about =
+        "Run a program once, in a fresh sandbox. The result says how it ended and what it left.",
+    API_OURS(execute_rows),
+};

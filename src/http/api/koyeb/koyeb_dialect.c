@@ -14,6 +14,9 @@ static const struct route koyeb_rows[] = {
 
 const struct dialect koyeb_dialect = {
     .name = "koyeb",
+    .title = "Default sandbox",
+    .about = "The sandbox that is always there, at the paths and with the answers that Koyeb's "
+             "SDKs know. Bodies are decoded leniently: unknown members are ignored.",
     .routes = {koyeb_rows, ARRAY_LEN(koyeb_rows)},
     .prefix = "/koyeb-sandbox/",
     .traits = DIALECT_KEEP_ALIVE,

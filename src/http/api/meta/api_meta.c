@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the daemon tells about itself. */
+#include <string.h>
 #include <sys/utsname.h>
 
 #include "app/function/call_module.h"
@@ -19,11 +20,19 @@ static double uptime_s(const struct app *a)
     return (double)(clock_us() - a->started_us) / US_PER_S;
 }
 
+/* A browser is led to the page for people; its address is relative, for a proxy in between. */
 void api_root(struct http_call *c)
 {
+    const char *accept = http_header(c, "accept");
     struct buf body = BUF_INIT(API_JSON_MAX);
     struct jw w = JW(&body);
 
+    http_set_header(c, "Vary", "Accept");
+    if (accept && strstr(accept, "text/html")) {
+        http_set_header(c, "Location", "docs");
+        http_reply(c, 307, NULL, NULL);
+        return;
+    }
     jw_object(&w);
     jw_kv_string(&w, "service", "sandbox-executor");
     jw_kv_string(&w, "version", SBX_VERSION);

@@ -22,4 +22,9 @@ static const struct route meta_rows[] = {
 };
 /* clang-format on */
 
-const struct dialect meta_dialect = {.name = "meta", API_OURS(meta_rows)};
+const struct dialect meta_dialect = {
+    .name = "meta",
+    .title = "About the daemon",
+    .about = "What it is, whether it is well, and what it can do here.",
+    API_OURS(meta_rows),
+};

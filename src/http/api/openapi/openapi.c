@@ -373,6 +373,8 @@ static void write_body(struct jw *w, const struct route *r)
         write_ref(w, r->body->name, strlen(r->body->name));
     else
         raw(w, "{\"type\":\"string\",\"format\":\"binary\"}");
+    if (r->example)
+        kv_raw(w, "example", r->example);
     jw_object_end(w);
     jw_object_end(w);
     jw_object_end(w);

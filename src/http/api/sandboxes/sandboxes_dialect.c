@@ -15,6 +15,7 @@ static const struct route sandboxes_rows[] = {
     SANDBOX_VERBS("/v1/sandboxes/*"),
     {"POST",   "/v1/sandboxes",      api_sandbox_create, ROUTE_AUTH | ROUTE_BODY, "sandboxes",
      "make a persistent sandbox", NULL, &create_shape,
+     .example = "{\"name\": \"workbench\"}",
      .answer = {{201, "Sandbox"}}},
     {"GET",    "/v1/sandboxes",      api_sandboxes_list, ROUTE_AUTH, "sandboxes",
      "the persistent sandboxes there are",
@@ -37,4 +38,10 @@ static const struct route sandboxes_rows[] = {
 };
 /* clang-format on */
 
-const struct dialect sandboxes_dialect = {.name = "sandboxes", API_OURS(sandboxes_rows)};
+const struct dialect sandboxes_dialect = {
+    .name = "sandboxes",
+    .title = "Sandboxes",
+    .about = "Sandboxes that stay until they are removed: commands, files, background processes "
+             "and ports.",
+    API_OURS(sandboxes_rows),
+};
