@@ -282,6 +282,14 @@ static int auth_ready(struct daemon *d, struct err *e)
     return auth_claimable(d->auth, d->who.change ? d->app.config.run_as : number, e);
 }
 
+/* Returns -1. A port that is in use is told with the option that chooses another. */
+static int explain_port(struct err *e, const char *option)
+{
+    if (e->sys == EADDRINUSE)
+        return err_wrap(e, "another program has that port; choose one with %s", option);
+    return -1;
+}
+
 static int http_open(struct daemon *d, struct err *e)
 {
     const struct config *c = &d->app.config;
@@ -301,7 +309,7 @@ static int http_open(struct daemon *d, struct err *e)
     };
 
     if (http_server_open(d->app.base, &conf, &d->app, &d->http, e) < 0)
-        return -1;
+        return explain_port(e, "EXECUTOR_PORT");
     d->app.http = d->http;
     return 0;
 }
@@ -351,6 +359,7 @@ static int proxy_start(struct app *a, struct err *e)
 {
     if (expose_open(a, &a->expose, e) == 0)
         return 0;
+    (void)explain_port(e, "PROXY_PORT");
     if (a->config.origin[OPTION_proxy_port] != CONFIG_DEFAULT)
         return -1;
     log_event(&a->log, LOG_WARN, "no_proxy", LOG_STR("error", e->text));
@@ -687,6 +696,19 @@ static int run_mode(struct daemon *d)
     return serve(d);
 }
 
+/* A misspelt variable would silently do nothing. */
+static void warn_stray(void *user, const char *name, const char *near)
+{
+    const struct app *a = user;
+
+    if (a->config.mode == CONFIG_CHECK)
+        (void)fprintf(stderr, "sandbox-executor: no option is called %s%s%s\n", name,
+                      near ? "; did you mean " : "", near ? near : "");
+    else
+        log_event(&a->log, LOG_WARN, "unknown_variable", LOG_STR("variable", name),
+                  LOG_STR("nearest_option", near));
+}
+
 /* The operator's command inherits the whole environment, what we hide from everybody else too: so
  * it is forked first. */
 static int hide_secrets(struct daemon *d, int argc, char **argv, char **envp, struct err *e)
@@ -737,6 +759,8 @@ int main(int argc, char **argv, char **envp)
         return EXIT_FAILURE;
     }
     log_open(&d->app);
+    if (d->app.config.mode == CONFIG_RUN || d->app.config.mode == CONFIG_CHECK)
+        config_strays(envp, warn_stray, &d->app);
     status = run_mode(d);
     if (d->app.config.mode != CONFIG_RUN) /* whoever serves is not there for what it prints */
         status = output_end("sandbox-executor", status);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -15,6 +16,12 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/os.h"
+#include "core/nearest.h"
+
+enum {
+    STRAY_NAME_MIN = 7,  /* shorter names resemble each other by chance */
+    STRAY_EDITS_MAX = 2, /* without one of our prefixes */
+};
 
 /* clang-format off */
 const struct config_option config_options[CONFIG_COUNT] = {
@@ -283,6 +290,49 @@ const char *config_env(char *const *envp, const char *name)
         if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=' && (*envp)[n + 1])
             return *envp + n + 1;
     return NULL;
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool is_known(const char *name)
+{
+    for (size_t i = 0; i < CONFIG_COUNT; i++)
+        if (strcmp(config_options[i].env, name) == 0)
+            return true;
+    return strcmp(name, "SANDBOX_CONFIG") == 0;
+}
+
+/* What Kubernetes sets for a service of that name: not meant for us. */
+static bool is_service_link(const char *name, const char *value)
+{
+    return strstr(name, "_SERVICE_") || strstr(name, "_PORT_") || begins(value, "tcp://");
+}
+
+void config_strays(char *const *envp, config_stray_fn *fn, void *user)
+{
+    char name[NEAREST_NAME_MAX];
+    struct nearest near;
+
+    for (; *envp; envp++) {
+        size_t n = strcspn(*envp, "=");
+        bool ours;
+
+        if (n < STRAY_NAME_MIN || n >= sizeof name || (*envp)[n] != '=' || !(*envp)[n + 1])
+            continue;
+        (void)snprintf(name, sizeof name, "%.*s", (int)n, *envp);
+        ours = begins(name, "SANDBOX_") || begins(name, "EXECUTOR_");
+        if (is_known(name) || is_service_link(name, *envp + n + 1))
+            continue;
+        nearest_begin(&near, name);
+        for (size_t i = 0; i < CONFIG_COUNT; i++)
+            nearest_look(&near, config_options[i].env);
+        if (ours || (near.found && *near.found == *name &&
+                     nearest_distance(&near, near.found) <= STRAY_EDITS_MAX))
+            fn(user, name, near.found);
+    }
 }
 
 int config_read_env(struct config *c, char *const *envp, struct err *e)

@@ -124,6 +124,10 @@ must_check int config_finish(struct config *c, char *const *envp, struct err *e)
 
 /* A variable, borrowed; NULL when absent or empty: `PORT= sandbox-executor` gives no port. */
 const char *config_env(char *const *envp, const char *name);
+/* Tells of variables that look as if they were meant for us and are not: an unknown SANDBOX_… or
+ * EXECUTOR_…, or nearly the name of an option. `near`: that option's; NULL: none is near. */
+typedef void config_stray_fn(void *user, const char *name, const char *near);
+void config_strays(char *const *envp, config_stray_fn *fn, void *user);
 
 /* ---- config_doc.c ---- */
 

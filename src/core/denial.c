@@ -8,12 +8,38 @@
 
 enum { DENIAL_LOOK = 16384, NEEDLES_MAX = 10 }; /* bytes at the end of each text */
 
+/* Where packages come from. */
+#define PACKAGES                                                                                   \
+    "send Python packages ahead for a 'session_id' with POST /internal/session-config/sync, or "   \
+    "have the operator "                                                                           \
+    "install them on the host"
+
 /* clang-format off */
 static const struct {
-    const char *what;
+    const char *what; /* NULL: nothing was refused */
     const char *setting[2], *advice[2]; /* by place */
     const char *needles[NEEDLES_MAX];
 } rows[DENIAL_COUNT] = {
+    [DENIAL_INSTALL] = {
+        "package installation", {NULL, "ALLOW_HOST_NETWORK"},
+        {"nothing can be installed from inside; " PACKAGES,
+         "nothing can be installed from inside without a network; upload what is needed with "
+         "PUT /v1/sandboxes/{id}/files/{path}?archive=tar, or have the operator install it on the host"},
+        {"externally-managed-environment", "No matching distribution found", "npm ERR! network", "npm error network",
+         "npm ERR! code EAI_AGAIN", "npm error code EAI_AGAIN", "No module named pip", "pip: not found",
+         "pip: command not found", "npm: command not found"}},
+    [DENIAL_MODULE] = {
+        NULL, {NULL, NULL},
+        {"a module is not installed here; " PACKAGES,
+         "a module is not installed here; upload it with PUT /v1/sandboxes/{id}/files/{path}?archive=tar, or have the "
+         "operator install it on the host"},
+        {"ModuleNotFoundError", "MODULE_NOT_FOUND", "Cannot find module", "Cannot find package", "cannot load such file",
+         "in @INC"}},
+    [DENIAL_RESULT] = {
+        NULL, {NULL, NULL},
+        {"the operator's RESULT_MAX bounds a returned value; write a large one to a file in the workspace, and fetch that",
+         "the operator's RESULT_MAX bounds a returned value; write a large one to a file, and fetch that"},
+        {"bytes as JSON, at most "}},
     [DENIAL_NETWORK] = {
         "network", {NULL, "ALLOW_HOST_NETWORK"},
         {"there is no network but the program's own loopback; bring what it needs along with the request",
@@ -85,12 +111,12 @@ unsigned denials_find(const struct denial_facts *f)
 
 void denials_json(struct jw *w, unsigned set, enum denial_place place)
 {
-    if (!set)
+    if (!(set & ~(BIT(DENIAL_MODULE) | BIT(DENIAL_RESULT))))
         return;
     jw_key(w, "denied");
     jw_array(w);
     for (unsigned i = 0; i < DENIAL_COUNT; i++) {
-        if (!(set & BIT(i)))
+        if (!(set & BIT(i)) || !rows[i].what)
             continue;
         jw_object(w);
         jw_kv_string(w, "what", rows[i].what);

@@ -5,7 +5,7 @@
  *
  * Found afterwards and only when a program failed, in what it said itself and in the kernel's
  * counters; a program that succeeds costs nothing. A program can therefore say that it was refused
- * something when it was not: this is a hint to whoever reads it, and nothing is decided by it.
+ * something when it was not: this is a hint for people, and nothing is decided by it.
  */
 #pragma once
 
@@ -16,6 +16,10 @@
 #include "core/result.h"
 
 enum denial {
+    DENIAL_INSTALL, /* of packages, from inside */
+    /* Nothing was refused to the program: hints only, not in "denied". */
+    DENIAL_MODULE, /* a module is not there */
+    DENIAL_RESULT, /* what it returned is larger than the limit */
     DENIAL_NETWORK,
     DENIAL_READ_ONLY,
     DENIAL_CALL, /* a system call, or a privilege */

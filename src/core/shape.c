@@ -2,7 +2,6 @@
 #include "core/shape.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -11,6 +10,7 @@
 #include <strings.h>
 
 #include "base/jw.h"
+#include "core/nearest.h"
 
 enum {
     LENIENT = JSON_LENIENT_TAIL | JSON_LENIENT_UTF8 | JSON_LENIENT_DUPES,
@@ -142,83 +142,18 @@ int shape_err(const struct shaping *s, struct err *e)
                    s->issues && !s->issues->field && !s->issues->in[0] ? "body: " : "", words);
 }
 
-/* ---- names that are nearly right ---- */
-
-/* Letters and digits only, in lower case: sessionId and session_id are the same. */
-static size_t plain_name(const char *name, char out[SHAPE_NAME_MAX])
-{
-    size_t n = 0;
-
-    for (; *name && n < SHAPE_NAME_MAX - 1; name++)
-        if (isalnum((unsigned char)*name))
-            out[n++] = (char)tolower((unsigned char)*name);
-    out[n] = '\0';
-    return n;
-}
-
-/* Insertions, deletions, substitutions and swaps of neighbours that lead from one to the other. */
-static size_t distance(const char *a, size_t a_n, const char *b, size_t b_n)
-{
-    size_t rows[3][SHAPE_NAME_MAX + 1], *before = rows[0], *last = rows[1], *now = rows[2];
-
-    for (size_t k = 0; k <= b_n; k++)
-        last[k] = k;
-    for (size_t i = 1; i <= a_n; i++) {
-        size_t *oldest = before;
-
-        now[0] = i;
-        for (size_t k = 1; k <= b_n; k++) {
-            size_t best = last[k - 1] + (a[i - 1] != b[k - 1]);
-
-            if (last[k] + 1 < best)
-                best = last[k] + 1;
-            if (now[k - 1] + 1 < best)
-                best = now[k - 1] + 1;
-            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] &&
-                before[k - 2] + 1 < best)
-                best = before[k - 2] + 1;
-            now[k] = best;
-        }
-        before = last;
-        last = now;
-        now = oldest;
-    }
-    return last[b_n];
-}
-
-/* "cmd" in "command", "lang" in "language": the letters of the short one, in order. */
-static bool abbreviates(const char *name, const char *whole)
-{
-    if (*name != *whole || strlen(name) < 3)
-        return false;
-    for (; *whole; whole++)
-        name += *name == *whole;
-    return *name == '\0';
-}
-
 const struct shape_field *shape_nearest(const struct shape *shape, const char *name)
 {
-    const struct shape_field *found = NULL;
-    char wrong[SHAPE_NAME_MAX], known[SHAPE_NAME_MAX];
-    size_t wrong_n = plain_name(name, wrong), least = 2 + wrong_n / 4;
+    struct nearest n;
 
-    for (size_t i = 0; i < shape->n; i++) {
-        size_t n = plain_name(shape->fields[i].name, known);
-        size_t d = distance(wrong, wrong_n, known, n);
-
-        if (shape->fields[i].flags & SHAPE_OLD)
-            continue;
-        if (d >= n || d >= wrong_n) /* nothing is left of it */
-            d = SHAPE_NAME_MAX;
-        if (d > 1 && (abbreviates(known, wrong) || abbreviates(wrong, known) ||
-                      (wrong_n > 3 && strstr(known, wrong))))
-            d = 1;
-        if (d < least) {
-            least = d;
-            found = &shape->fields[i];
-        }
-    }
-    return found;
+    nearest_begin(&n, name);
+    for (size_t i = 0; i < shape->n; i++)
+        if (!(shape->fields[i].flags & SHAPE_OLD))
+            nearest_look(&n, shape->fields[i].name);
+    for (size_t i = 0; n.found && i < shape->n; i++)
+        if (shape->fields[i].name == n.found)
+            return &shape->fields[i];
+    return NULL;
 }
 
 /* The name as somebody wrote it, cut to what an issue holds. */

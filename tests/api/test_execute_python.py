@@ -144,10 +144,10 @@ def test_small_event_is_in_the_environment_too(daemon):
 
 @pytest.mark.parametrize("expression", ["float('nan')", "float('inf')", "-float('inf')", "[[float('nan')]]",
                                         "{'a': float('inf')}"])
-def test_values_json_lacks_become_null(daemon, expression):
-    got = daemon.returned(f"def handler(event):\n    return {expression}")
-    flat = json.dumps(got)
-    assert "null" in flat and "NaN" not in flat and "Infinity" not in flat
+def test_numbers_json_lacks_are_a_failure_not_null(daemon, expression):
+    result = daemon.execute(f"def handler(event):\n    return {expression}")
+    assert (result["status"], result["exit_code"], result["return_value"]) == ("failed", 1, None)
+    assert "JSON has neither NaN nor infinite numbers, but there is one at result" in result["stderr"]
 
 
 @pytest.mark.parametrize("code, reason", [

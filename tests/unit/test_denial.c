@@ -23,21 +23,24 @@ static void test_words_are_found(void **state)
         const char *text;
         unsigned set;
     } rows[] = {
-        {"OSError: [Errno 101] Network is unreachable\n",       BIT(DENIAL_NETWORK)                     },
-        {"curl: (6) Could not resolve host: example.com",       BIT(DENIAL_NETWORK)                     },
-        {"npm ERR! code EAI_AGAIN",                             BIT(DENIAL_NETWORK)                     },
-        {"touch: cannot touch '/x': Read-only file system",     BIT(DENIAL_READ_ONLY)                   },
-        {"Error: EROFS: read-only file system, open '/x'",      BIT(DENIAL_READ_ONLY)                   },
-        {"mount: /mnt: Operation not permitted.",               BIT(DENIAL_CALL)                        },
-        {"bash: fork: retry: Resource temporarily unavailable", BIT(DENIAL_PIDS)                        },
-        {"RuntimeError: can't start new thread",                BIT(DENIAL_PIDS)                        },
-        {"MemoryError",                                         BIT(DENIAL_MEMORY)                      },
-        {"FATAL ERROR: JavaScript heap out of memory",          BIT(DENIAL_MEMORY)                      },
-        {"cp: error writing 'x': No space left on device",      BIT(DENIAL_DISK)                        },
-        {"OSError: [Errno 24] Too many open files: 'x'",        BIT(DENIAL_DESCRIPTORS)                 },
-        {"ZeroDivisionError: division by zero",                 0                                       },
-        {"",                                                    0                                       },
-        {"EROFS and then No space left on device",              BIT(DENIAL_READ_ONLY) | BIT(DENIAL_DISK)},
+        {"OSError: [Errno 101] Network is unreachable\n",       BIT(DENIAL_NETWORK)                      },
+        {"curl: (6) Could not resolve host: example.com",       BIT(DENIAL_NETWORK)                      },
+        {"npm ERR! code EAI_AGAIN",                             BIT(DENIAL_NETWORK) | BIT(DENIAL_INSTALL)},
+        {"error: externally-managed-environment",               BIT(DENIAL_INSTALL)                      },
+        {"ModuleNotFoundError: No module named 'x'",            BIT(DENIAL_MODULE)                       },
+        {"code: 'MODULE_NOT_FOUND'",                            BIT(DENIAL_MODULE)                       },
+        {"touch: cannot touch '/x': Read-only file system",     BIT(DENIAL_READ_ONLY)                    },
+        {"Error: EROFS: read-only file system, open '/x'",      BIT(DENIAL_READ_ONLY)                    },
+        {"mount: /mnt: Operation not permitted.",               BIT(DENIAL_CALL)                         },
+        {"bash: fork: retry: Resource temporarily unavailable", BIT(DENIAL_PIDS)                         },
+        {"RuntimeError: can't start new thread",                BIT(DENIAL_PIDS)                         },
+        {"MemoryError",                                         BIT(DENIAL_MEMORY)                       },
+        {"FATAL ERROR: JavaScript heap out of memory",          BIT(DENIAL_MEMORY)                       },
+        {"cp: error writing 'x': No space left on device",      BIT(DENIAL_DISK)                         },
+        {"OSError: [Errno 24] Too many open files: 'x'",        BIT(DENIAL_DESCRIPTORS)                  },
+        {"ZeroDivisionError: division by zero",                 0                                        },
+        {"",                                                    0                                        },
+        {"EROFS and then No space left on device",              BIT(DENIAL_READ_ONLY) | BIT(DENIAL_DISK) },
     };
 
     (void)state;
@@ -87,6 +90,8 @@ static void test_json(void **state)
     denials_json(&w, 0, DENIAL_EPHEMERAL);
     assert_int_equal(b.n, 0);
     assert_null(denials_hint(0, DENIAL_PERSISTENT));
+    denials_json(&w, BIT(DENIAL_MODULE), DENIAL_EPHEMERAL);
+    assert_int_equal(b.n, 0); /* nothing was refused */
     jw_object(&w);
     denials_json(&w, BIT(DENIAL_PIDS), DENIAL_PERSISTENT);
     jw_object_end(&w);

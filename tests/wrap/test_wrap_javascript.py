@@ -148,7 +148,7 @@ def test_json_values_survive(value):
 
 
 @pytest.mark.parametrize("expression, text", [
-    ("NaN", "null"), ("[Infinity, { a: -Infinity }]", '[null,{"a":null}]'), ("undefined", "null"),
+    ("[null, 'null', { a: null }]", '[null,"null",{"a":null}]'), ("undefined", "null"),
     ("() => 1", "null"), ("Symbol('x')", "null"), ("{ a: undefined, b: 1 }", '{"b":1}'),
     ("new Date(0)", '"1970-01-01T00:00:00.000Z"'), ("new Map([[1, 2]])", "{}"),
     ("Promise.resolve([1])", "[1]"), ("{ toJSON() { return 5 } }", "5"),
@@ -162,6 +162,9 @@ def test_text_of_values(expression, text):
 
 @pytest.mark.parametrize("code, words", [
     ("exports.handler = () => 1n", "serialize a BigInt"),
+    ("exports.handler = () => NaN", "neither NaN nor infinite numbers, but there is one;"),
+    ("exports.handler = () => ({ a: [1, -Infinity] })", "there is one at '1';"),
+    ("globalThis.isFinite = Number.isFinite = () => true; exports.handler = () => Infinity", "but there is one;"),
     ("exports.handler = () => { const a = {}; a.a = [a]; return a }", "circular structure"),
     ("exports.handler = () => ({ toJSON() { throw new Error('refuses') } })", "refuses"),
     ("exports.handler = () => { let a = []; for (let i = 0; i < 600; i++) a = [a]; return a }",

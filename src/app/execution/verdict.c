@@ -171,7 +171,7 @@ static void check_error(struct run_result *r)
 }
 
 /* Before our own words are added: only what the program said counts. */
-static void find_denials(const struct run_result *r, struct verdict *v)
+static void find_denials(const struct run_result *r, const struct limits *l, struct verdict *v)
 {
     if (v->status == STATUS_SUCCESS)
         return;
@@ -181,6 +181,10 @@ static void find_denials(const struct run_result *r, struct verdict *v)
     });
     if (!v->hint)
         v->hint = denials_hint(v->denied, DENIAL_EPHEMERAL);
+    if (v->denied & BIT(DENIAL_RESULT) && !v->limit) { /* the wrapper has measured it */
+        v->limit = "result_bytes";
+        v->limit_value = (int64_t)l->result_max;
+    }
 }
 
 void verdict_reach(struct run_result *r, const struct limits *l, struct verdict *ret)
@@ -192,7 +196,7 @@ void verdict_reach(struct run_result *r, const struct limits *l, struct verdict 
     if (r->reason == END_EXIT && r->exit_code == 0)
         v.status = STATUS_SUCCESS;
     fill_limit(r, l, &v);
-    find_denials(r, &v);
+    find_denials(r, l, &v);
     check_result(r, l, &v);
     check_error(r);
     if (rows[r->reason].note) {

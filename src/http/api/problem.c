@@ -11,6 +11,7 @@
 enum {
     PROBLEM_MAX = 16 * 1024, /* an error object beside its details */
     ISSUES_JSON_MAX = 128 * 1024,
+    SOLUTION_MAX = 512,
 };
 
 /* clang-format off */
@@ -66,16 +67,50 @@ void reply_problem(struct http_call *c, const struct reply_problem *p)
     http_reply_json(c, p->status, &body);
 }
 
+/* What may help against a status that the server refuses with; NULL: nothing is known. */
+static const char *solution_of(struct http_call *c, int status, char room[SOLUTION_MAX])
+{
+    char near[DIALECT_NEAREST_MAX];
+
+    switch (status) {
+    case 401:
+        return "Send the header 'Authorization: Bearer SECRET'. The secret is what the daemon was "
+               "started with (SANDBOX_SECRET, SANDBOX_SECRET_FILE), else in the file 'secret' of "
+               "its "
+               "state directory, which it names at its start.";
+    case 404:
+        if (dialect_nearest(c, near))
+            (void)snprintf(room, SOLUTION_MAX, "Did you mean %s? GET /docs shows every endpoint.",
+                           near);
+        else
+            (void)snprintf(room, SOLUTION_MAX, "GET /docs shows every endpoint.");
+        return room;
+    case 405:
+        dialect_allow(c, near);
+        (void)snprintf(room, SOLUTION_MAX, "Use %s here. GET /docs shows every endpoint.", near);
+        return room;
+    case 413:
+        return "Send less, or have the operator raise BODY_MAX, BODY_MAX_EXECUTE, "
+               "BODY_MAX_FUNCTIONS or BODY_MAX_FILE.";
+    case 503:
+        return "Try again after the time that Retry-After names.";
+    default:
+        return NULL;
+    }
+}
+
 void problem_refuse(struct http_call *c, int status, const char *words)
 {
     const struct refusal *r = refusal_of(status);
+    char room[SOLUTION_MAX];
 
     if (status == 401)
         http_set_header(c, "WWW-Authenticate", "Bearer");
     reply_problem(c, &(struct reply_problem){.status = status,
                                              .code = r->code,
                                              .description = r->words,
-                                             .error_detail = words ? words : reply_reason(status)});
+                                             .error_detail = words ? words : reply_reason(status),
+                                             .solution = solution_of(c, status, room)});
 }
 
 /* clang-format off */

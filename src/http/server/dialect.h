@@ -44,6 +44,13 @@ struct dialect {
     void (*issues)(struct http_call *c, const struct shaping *s);
 };
 
+/* The endpoint whose path is nearest to that of a call that none has: "POST /execute". False: none
+ * is near. */
+enum { DIALECT_NEAREST_MAX = 128 };
+bool dialect_nearest(const struct http_call *c, char out[DIALECT_NEAREST_MAX]);
+/* The methods that the path of a call has: "GET, DELETE". */
+void dialect_allow(const struct http_call *c, char out[DIALECT_NEAREST_MAX]);
+
 /* Decodes the body of a call as its dialect does; the checks get http_app() as `user`. False:
  * answered. The shaping is to be released in both cases. */
 bool dialect_decode(struct http_call *c, const struct shape *shape, void *target,

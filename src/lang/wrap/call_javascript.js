@@ -34,6 +34,7 @@ const MESSAGE_MAX = 16 * 1024;
 
 const { apply } = Reflect;
 const { stringify, parse } = JSON;
+const { isFinite } = Number;
 const { isModuleNamespaceObject, isNativeError } = require('util').types;
 const { inspect } = require('util');
 const { reallyExit } = process;
@@ -273,10 +274,14 @@ function isGenerator(value) {
             typeof value[Symbol.asyncIterator] === 'function');
 }
 
-/* Maps and sets have a JSON form here; a number that JSON lacks is null, as JSON.stringify says. */
+/* Maps and sets have a JSON form here; a number that JSON lacks is an error: null would be another value. */
 function replacer(key, value) {
     if (value instanceof Set) return [...value];
     if (value instanceof Map) return Object.fromEntries(value);
+    if (typeof value === 'number' && !isFinite(value)) {
+        throw new RangeError(`JSON has neither NaN nor infinite numbers, but there is one${
+            key === '' ? '' : ` at '${key}'`}; return null or a string instead`);
+    }
     return value;
 }
 

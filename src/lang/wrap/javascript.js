@@ -48,6 +48,7 @@ const LOADER = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
 const { Error, RangeError, TypeError, process } = globalThis;
 const { apply } = Reflect;
 const { parse, stringify } = JSON;
+const { isFinite } = Number;
 const { closeSync, fstatSync, openSync, readSync, unlinkSync, writeSync } = fs;
 const { defineProperty, getOwnPropertyDescriptor } = Object;
 const { byteLength } = Buffer;
@@ -177,9 +178,19 @@ function checkDepth(text) {
     }
 }
 
+// JSON.stringify() makes null of a number that JSON lacks, which would be another value.
+function refuseNoNumber(key, value) {
+    if (typeof value === 'number' && !isFinite(value)) {
+        throw new RangeError(`JSON has neither NaN nor infinite numbers, but there is one${
+            key === '' ? '' : ` at '${key}'`}; return null or a string instead`);
+    }
+    return value;
+}
+
 function valueText(value) {
     const text = stringify(value);
     if (text === undefined) return 'null';
+    if (apply(includes, text, ['null'])) stringify(value, refuseNoNumber);
     checkDepth(text);
     return text;
 }

@@ -165,18 +165,19 @@ def decode(text):
         digits_set(limit)
 
 
-def encode(value):
-    """Strict JSON in UTF-8; NaN and the infinities become null."""
+def encode(value, is_lenient=False):
+    """Strict JSON in UTF-8. A number that JSON lacks is an error, or null where a report is wanted at any rate."""
     limit = digits_get()
     digits_set(0)
     try:
-        text = None
         try:
             text = encode_text(value, encode_basestring)
         except ValueError:
-            pass  # what comes of it is told without this one
-        if text is None:
-            value = finite(value, set())
+            place = "" if is_lenient else where(value, lacks_number)
+            if place:
+                raise ValueError("JSON has neither NaN nor infinite numbers, but there is one"
+                                 f"{place}; return None or a string instead") from None
+            value = finite(value, set())  # a value within itself is refused here
             text = encode_text(value, encode_basestring)
         check_depth(value, text)
         try:
@@ -263,6 +264,11 @@ def non_finite_name(number):
     return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[float.__repr__(number)]
 
 
+def lacks_number(value):
+    return not is_finite(value) if isinstance(value, float) else (
+        isinstance(value, dict) and any(isinstance(key, float) and not is_finite(key) for key in value))
+
+
 def check_depth(value, text):
     if text.count("[") + text.count("{") <= DEPTH_MAX:
         return
@@ -295,7 +301,7 @@ class Context:
             """Tells whoever is waiting how far the execution is; value is a JSON object."""
             if not isinstance(value, dict):
                 raise TypeError(f"progress() takes a dict, not {type(value).__name__}")
-            payload = encode(value)
+            payload = encode(value, True)
             if len(payload) > PROGRESS_MAX:
                 raise ValueError(f"progress of {len(payload)} bytes, at most {PROGRESS_MAX}")
             channel.send(ord("P"), payload)

@@ -23,6 +23,7 @@ const MESSAGE_MAX = 16 * 1024;
 const REHEARSALS = 20;
 
 const { stringify, parse } = JSON;
+const { isFinite } = Number;
 let modules = 0;
 const channel = std.open('/dev/channel', 'r+');
 
@@ -293,6 +294,10 @@ function isGenerator(value) {
 function replacer(key, value) {
     if (value instanceof Set) return [...value];
     if (value instanceof Map) return Object.fromEntries(value);
+    if (typeof value === 'number' && !isFinite(value)) {
+        throw new RangeError(`JSON has neither NaN nor infinite numbers, but there is one${
+            key === '' ? '' : ` at '${key}'`}; return null or a string instead`);
+    }
     return value;
 }
 

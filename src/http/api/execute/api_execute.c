@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/jw.h"
 #include "base/sha256.h"
+#include "core/languages.h"
 #include "http/api/api.h"
 #include "http/api/problem.h"
 #include "http/server/reply.h"
@@ -60,15 +61,19 @@ static void check_language(struct shaping *s, const struct shape_field *f, const
 {
     const struct app *a = s->user;
     const struct bytes *b = value;
-    char names[128] = "";
-    size_t n = 0;
+    char names[128] = "", others[128] = "";
+    size_t n = 0, k = 0;
 
     if (strlen(b->p) == b->n && a->langs->find(b->p) >= 0)
         return;
     for (size_t i = 0; a->lang_names[i] && n < sizeof names; i++)
         n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? "|" : "", a->lang_names[i]);
+    for (size_t i = 0; call_lang(i) && k < sizeof others; i++)
+        k += (size_t)snprintf(others + k, sizeof others - k, "%s%s", i ? ", " : "",
+                              call_lang(i)->name);
     shape_complain(s, f->name, NULL, "string_pattern_mismatch",
-                   "String should match pattern '^(%s)$'", names);
+                   "String should match pattern '^(%s)$'; POST /v1/functions/call takes %s", names,
+                   others);
 }
 
 static void check_code(struct shaping *s, const struct shape_field *f, const void *value)

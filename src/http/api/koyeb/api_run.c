@@ -91,6 +91,8 @@ static void encode(struct work *work)
     if (r->truncated[COMMAND_ERR])
         jw_kv_bool(&w, "stderr_truncated", true);
     denials_json(&w, denied, DENIAL_PERSISTENT);
+    if (denied && !r->body.shaping.lenient)
+        jw_kv_string(&w, "hint", denials_hint(denied, DENIAL_PERSISTENT));
     jw_object_end(&w);
 }
 

@@ -212,6 +212,7 @@ static const struct openapi_member command_members[] = {
     {"stdout_truncated", T_BOOL, "only when it was cut"},
     {"stderr_truncated", T_BOOL, "only when it was cut"},
     {"denied", T_OBJECTS, "what was refused, setting, advice"},
+    {"hint", T_STRING, "below /v1/sandboxes: what may help"},
 };
 
 static const struct openapi_member changed_members[] = {
