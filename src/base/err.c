@@ -12,6 +12,7 @@ int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
 
     e->kind = kind;
     e->sys = 0;
+    e->type = NULL;
     va_start(ap, fmt);
     (void)vsnprintf(e->text, sizeof e->text, fmt, ap);
     va_end(ap);
@@ -24,6 +25,7 @@ int err_sys(struct err *e, int negative_errno, const char *fmt, ...)
     size_t used;
 
     e->sys = -negative_errno;
+    e->type = NULL;
     e->kind = e->sys == ENOENT ? ERR_ABSENT : ERR_HOST;
     va_start(ap, fmt);
     (void)vsnprintf(e->text, sizeof e->text, fmt, ap);
@@ -31,6 +33,13 @@ int err_sys(struct err *e, int negative_errno, const char *fmt, ...)
 
     used = strlen(e->text);
     (void)snprintf(e->text + used, sizeof e->text - used, ": %s", strerror(e->sys));
+    return -1;
+}
+
+int err_type(struct err *e, enum err_kind kind, const char *type)
+{
+    if (!e->type && (kind == ERR_NONE || e->kind == kind))
+        e->type = type;
     return -1;
 }
 

@@ -26,7 +26,8 @@ enum err_kind {
 
 struct err {
     enum err_kind kind;
-    int sys; /* errno value behind it, or 0 */
+    int sys;          /* errno value behind it, or 0 */
+    const char *type; /* static: what the public calls it; NULL: its kind says enough */
     char text[500];
 };
 
@@ -35,6 +36,9 @@ int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 int err_sys(struct err *e, int negative_errno, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Names an error of that kind (ERR_NONE: of any) that has no name yet. */
+int err_type(struct err *e, enum err_kind kind, const char *type);
 
 /* Puts "context: " in front of what is already there; kind and sys are kept. */
 int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -181,3 +181,16 @@ const struct change *changes_heir(const struct changes *c, const struct change *
     }
     return NULL;
 }
+
+size_t changes_bytes(const struct changes *c)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->n; i++) {
+        const struct call_file *before = c->v[i].before;
+
+        n += strlen(c->v[i].path) + c->v[i].content.n;
+        n += before && !before->unread ? before->content.n : 0;
+    }
+    return n;
+}

@@ -73,6 +73,9 @@ struct change *changes_add(struct changes *c, enum change_type type, const char 
 /* The scan is complete: what was not seen is deleted. Sorts. */
 void changes_complete(struct changes *c);
 
+/* Bytes of their paths and contents, old ones included. */
+size_t changes_bytes(const struct changes *c);
+
 /* What was created where a deleted file stands in the way: below it, or in the place of one of its
  * directories. NULL: nothing. Of complete changes only. */
 const struct change *changes_heir(const struct changes *c, const struct change *deleted);

@@ -138,6 +138,17 @@ void call_outcome_reach(const struct run_result *r, const struct limits *l,
     *ret = o;
 }
 
+void call_outcome_fail(struct call_outcome *o, const struct err *e)
+{
+    static const char *const names[ERR_KIND_COUNT] = {
+        [ERR_CALLER] = "ValueError", [ERR_DENIED] = "PermissionDeniedError"};
+    const char *type = e->type ? e->type : names[e->kind];
+
+    *o = (struct call_outcome){
+        .status = CALL_ERROR, .exit_code = 1, .type = type ? type : "SandboxError"};
+    (void)snprintf(o->message, sizeof o->message, "%s", e->text);
+}
+
 bool call_outcome_unfound(const struct call_outcome *o, const struct buf *error,
                           struct bytes function)
 {

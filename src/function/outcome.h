@@ -29,6 +29,9 @@ struct call_outcome {
     int64_t limit_value;
 };
 
+/* What was asked for is wrong. The one place that decides what an error without a name is called.
+ */
+void call_outcome_fail(struct call_outcome *o, const struct err *e);
 /* Did the wrapper say that the program has no such function? */
 bool call_outcome_unfound(const struct call_outcome *o, const struct buf *error,
                           struct bytes function);

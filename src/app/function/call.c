@@ -4,227 +4,157 @@
 #include <stdlib.h>
 
 #include "app/daemon/app.h"
-#include "app/function/call_compile.h"
-#include "app/function/call_inner.h"
-#include "function/dirs.h"
-#include "lang/lang_call.h"
+#include "app/function/kept_calls.h"
+#include "core/languages.h"
 
-/* ---- life ---- */
+/* clang-format off */
+static const struct task_step steps[] = {
+    {"parse",    TASK_PREPARING,  call_parse},
+    {"check",    TASK_PREPARING,  call_check},
+    {"admit",    TASK_QUEUED,     task_admit},
+    {"mounts",   TASK_STARTING,   function_load},
+    {"inspect",  TASK_STARTING,   call_inspect, .stop = inspect_give_up},
+    {"bind",     TASK_STARTING,   call_bind},
+    {"compile",  TASK_STARTING,   call_compile},
+    {"compiled", TASK_STARTING,   function_compiled},
+    {"run",      TASK_STARTING,   call_run},
+    {"collect",  TASK_COLLECTING, call_collect, .always = true},
+    {"judge",    TASK_COLLECTING, call_judge,   .always = true},
+    {"sync",     TASK_COLLECTING, call_sync,    .always = true},
+    {"render",   TASK_COLLECTING, function_render,  .always = true},
+};
+/* clang-format on */
+
+/* ---- the end ---- */
+
+static void log_done(const struct call *c)
+{
+    const struct function_task *f = &c->on;
+    const struct run_result *r = &f->task.result;
+
+    log_event(
+        &f->app->log, LOG_INFO, "call_done", LOG_STR("execution_id", f->id),
+        LOG_STR("request_id", f->request_id),
+        LOG_STR("language", c->program.lang >= 0 ? call_lang((size_t)c->program.lang)->name : ""),
+        LOG_STR("status", call_status_name(f->result.outcome.status)),
+        LOG_STR("reason", f->result.ran ? end_reason_name(r->reason) : ""),
+        LOG_INT("duration_us", (int64_t)(r->at.collected - r->at.asked)));
+    if (f->result.ran && r->reason == END_FAILED)
+        log_event(&f->app->log, LOG_ERROR, "sandbox_failed", LOG_STR("execution_id", f->id),
+                  LOG_STR("error", r->fault));
+}
+
+/* Changes that may still go back to their mounts. */
+static void keep(struct call *c)
+{
+    struct program *p = &c->program;
+    struct kept_given given = {.id = c->on.id,
+                               .tree = p->tree,
+                               .changes = &c->collect.changes,
+                               .request = &p->request,
+                               .text = &p->text,
+                               .bytes = p->text.n + p->request.shaping.arena.n};
+
+    if (!c->on.result.changes || !kept_calls_want(&given))
+        return;
+    for (size_t i = 0; i < p->request.files_n; i++)
+        given.bytes += p->request.files[i].content.n;
+    if (!kept_calls_add(c->on.app->kept, &given))
+        return;
+    p->tree = NULL;
+    p->text = BUF_INIT(0);
+    p->request = (struct call_request){0};
+}
+
+static void answer(struct task *t)
+{
+    struct call *c = call_of(t);
+    bool heard = c->on.order.done;
+
+    if (t->refused.kind == ERR_NONE)
+        log_done(c);
+    function_answer(&c->on);
+    if (heard)
+        keep(c);
+}
+
+static void call_free(struct call *c)
+{
+    struct calls *all = &c->on.app->calls;
+
+    TAILQ_REMOVE(&all->active, c, link);
+    all->n--;
+    function_done(&c->on);
+    collect_done(&c->collect);
+    binding_done(&c->binding);
+    program_done(&c->program);
+    free(c);
+}
+
+static void account(struct task *t)
+{
+    call_free(call_of(t));
+}
+
+static const struct task_kind kind = {
+    .name = "call",
+    .steps = steps,
+    .steps_n = ARRAY_LEN(steps),
+    .answer = answer,
+    .account = account,
+};
+
+/* ---- the beginning ---- */
+
+int app_call(struct app *a, const struct function_order *o, struct call **ret, struct err *e)
+{
+    struct call *c;
+
+    if (a->stopping) {
+        buf_done(o->text);
+        return err_set(e, ERR_BUSY, "the service is shutting down");
+    }
+    c = calloc(1, sizeof *c);
+    if (!c || program_init(&c->program, a, c->on.id, o->text) < 0) {
+        buf_done(o->text);
+        free(c);
+        return err_set(e, ERR_HOST, "no memory for a call");
+    }
+    function_init(&c->on, a, &kind, &c->program, o);
+    TAILQ_INSERT_TAIL(&a->calls.active, c, link);
+    a->calls.n++;
+    *ret = c;
+    if (task_begin(&c->on.task, e) == 0)
+        return 0;
+    call_free(c);
+    return -1;
+}
+
+/* ---- ending early ---- */
+
+void call_abandon(struct call *c)
+{
+    function_forget(&c->on);
+    task_stop(&c->on.task, END_CANCELLED);
+}
+
+void call_resume(struct call *c)
+{
+    if (c->on.task.state == TASK_RUNNING)
+        run_frames_resume(c->on.task.run);
+}
+
+/* ---- all of them ---- */
 
 void calls_init(struct calls *c)
 {
     TAILQ_INIT(&c->active);
 }
 
-void call_destroy(struct call *c)
-{
-    TAILQ_REMOVE(&c->app->calls.active, c, link);
-    c->app->calls.n--;
-    run_free(c->run);
-    call_build_free(c->build);
-    lang_call_free(c->plan);
-    run_result_done(&c->result);
-    collect_done(&c->collect);
-    rights_done(&c->rights);
-    call_tree_drop(c->tree);
-    sync_free(c->sync);
-    call_args_done(&c->args);
-    call_request_done(&c->request);
-    free(c->signature);
-    buf_done(&c->synced);
-    buf_done(&c->dirs);
-    buf_done(&c->inspected);
-    buf_done(&c->text);
-    buf_done(&c->json);
-    free(c);
-}
-
 void calls_done(struct calls *c)
 {
-    for (struct call *next; (next = TAILQ_FIRST(&c->active));) {
-        call_inspect_stop(next);
-        admission_leave(&next->app->admission, &next->ticket);
-        call_destroy(next);
-    }
-}
-
-/* ---- running ---- */
-
-/* One that is none is nobody's: only the program itself can have sent it. */
-static void on_item(void *user, const char *json, size_t n)
-{
-    struct call *c = user;
-    struct json_value v;
-    struct err e;
-
-    if (!c->item || !c->done || json_parse(json, n, 0, &v, &e) < 0)
-        return;
-    if (!c->item(c->user, c->items++, json, n))
-        run_frames_pause(c->run);
-}
-
-void call_resume(struct call *c)
-{
-    if (c->state == CALL_RUNNING)
-        run_frames_resume(c->run);
-}
-
-static void run_plan(struct call *c)
-{
-    struct run_events events = {
-        .item = on_item, .file = call_on_file, .done = call_on_run_done, .user = c};
-    struct err e;
-
-    if (run_start(c->where.engine, c->plan, &c->result, &events, &c->run, &e) < 0) {
-        call_unstarted(c, END_FAILED, e.text);
-        return;
-    }
-    lang_call_free(take_ptr(&c->plan));
-    c->ran = true;
-    c->state = CALL_RUNNING;
-}
-
-bool call_needs_compiler(const struct call *c)
-{
-    return c->build && c->build->program.n == 0;
-}
-
-/* Once. */
-static int dirs_find(struct call *c, struct err *e)
-{
-    return c->dirs.max > 0 ? 0 : call_dirs_find(&c->dirs, &c->request, &c->tree->mount, e);
-}
-
-static void on_built(void *user);
-
-static int compile(struct call *c, struct err *e)
-{
-    if (dirs_find(c, e) < 0)
-        return -1;
-    c->build->done = on_built;
-    c->build->user = c;
-    return call_build_start(c->build, c->dirs.n > 0 ? c->dirs.p : NULL, e);
-}
-
-void call_start(void *user)
-{
-    struct call *c = user;
-    struct err e;
-
-    if (!call_needs_compiler(c)) {
-        run_plan(c);
-        return;
-    }
-    c->state = CALL_COMPILING;
-    if (compile(c, &e) < 0)
-        call_fail(c, e.kind == ERR_CALLER ? "ValueError" : "SandboxError", e.text);
-}
-
-void call_enqueue(struct call *c)
-{
-    struct err e;
-
-    c->state = CALL_QUEUED;
-    if (admission_ask(&c->app->admission, &c->ticket, &e) < 0) {
-        c->app->metrics.refused++;
-        c->refused = e;
-        call_finish(c, false);
-    } else if (c->ticket.state == TICKET_GRANTED) {
-        call_start(c);
-    }
-}
-
-static size_t given_bytes(const struct call *c)
-{
-    size_t n = 4; /* the brackets of both */
-
-    for (size_t i = 0; i < c->args.n; i++)
-        n += (i > 0) + (c->args.at[i].p ? c->args.at[i].n : 4);
-    for (size_t i = 0; i < c->args.names_n; i++)
-        n += (i > 0) + c->args.names[i].key.n + 1 + c->args.names[i].value.n;
-    return n;
-}
-
-int call_plan(struct call *c, struct err *e)
-{
-    struct lang_call spec = {
-        .id = c->id,
-        .lang = (enum call_lang_id)c->lang,
-        .request = &c->request,
-        .function = c->function,
-        .body = c->body,
-        .stream = c->item != NULL,
-        .options_at = c->options_at,
-        .args = &c->args,
-        .limits = c->limits,
-        .wasm = c->wasm,
-    };
-
-    if (dirs_find(c, e) < 0)
-        return -1;
-    spec.rights = c->fenced ? &c->rights : NULL;
-    if (call_tree_lend(c->tree, &c->request, spec.rights, &spec.lazy, e) < 0)
-        return -1;
-    if (c->dirs.n > 0)
-        spec.dirs = c->dirs.p;
-    spec.made = (const char *const *)c->tree->made;
-    spec.made_n = c->tree->made_n;
-    if (c->build)
-        spec.program = (struct bytes){c->build->program.p, c->build->program.n};
-    spec.mode = c->mode =
-        c->lang == CALL_WASM ? CALL_MODE_INLINE : lang_call_mode(&c->request, given_bytes(c));
-    if (lang_call_plan(&spec, &c->plan, e) < 0)
-        return -1;
-    return call_collect_init(c, e);
-}
-
-/* The compiler's own words are the message, and all of them are in stderr. */
-static void fail_compile(struct call *c)
-{
-    const struct run_result *r = &c->build->result;
-    char words[sizeof c->outcome.message];
-
-    call_build_failure(c->build, words, sizeof words);
-    (void)buf_put(&c->result.err, r->err.p ? r->err.p : "", r->err.n);
-    call_fail(c, "CompileError", words);
-}
-
-static void on_built(void *user)
-{
-    struct call *c = user;
-    struct err e;
-
-    if (c->stopped)
-        call_unstarted(c, c->stop_reason, "");
-    else if (call_needs_compiler(c))
-        fail_compile(c);
-    else if (call_plan(c, &e) < 0)
-        call_fail(c, "SandboxError", e.text);
-    else
-        run_plan(c);
-}
-
-/* ---- ending early ---- */
-
-static void call_stop(struct call *c, enum end_reason why)
-{
-    if (c->stopped)
-        return;
-    c->stopped = true;
-    c->stop_reason = why;
-    if (c->state == CALL_QUEUED || c->state == CALL_INSPECTING) {
-        call_inspect_stop(c);
-        admission_leave(&c->app->admission, &c->ticket);
-        call_unstarted(c, why, "");
-    } else if (c->state == CALL_RUNNING || c->state == CALL_COMPILING) {
-        run_stop(c->state == CALL_COMPILING ? c->build->run : c->run, why);
-    }
-}
-
-void call_abandon(struct call *c)
-{
-    c->done = NULL;
-    call_stop(c, END_CANCELLED);
+    for (struct call *next; (next = TAILQ_FIRST(&c->active));)
+        call_free(next);
 }
 
 void calls_stop_all(struct calls *c, enum end_reason why)
@@ -233,6 +163,6 @@ void calls_stop_all(struct calls *c, enum end_reason why)
 
     for (one = TAILQ_FIRST(&c->active); one; one = next) {
         next = TAILQ_NEXT(one, link);
-        call_stop(one, why);
+        task_stop(&one->on.task, why);
     }
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "app/function/host_file.h"
-#include "app/function/sync_rows.h"
 
 /* Before all types of changes: deletions that make room. */
 enum { MAKING_ROOM = -1 };
@@ -30,10 +29,14 @@ struct sync {
     int type;                   /* which kind of change is looked at, or MAKING_ROOM */
     size_t next;                /* and which one of all */
     const struct change *now;
-    int result;            /* of writing it */
-    bool walled;           /* refused, and not by the modes of directories */
-    struct sync_rows rows; /* owned */
-    bool stopped, rolled_back;
+    int result;                /* of writing it */
+    bool walled;               /* refused, and not by the modes of directories */
+    struct sync_event *events; /* owned */
+    size_t events_n, events_cap;
+    const struct change **synced; /* owned: those that are written for good, at the end */
+    bool failed;                  /* one could not be written, or there was no memory to say so */
+    bool stopped;
+    struct sync_report report;
 };
 
 /* What a deletion makes room for; NULL: for nothing. */
@@ -122,7 +125,7 @@ static void roll_back(struct sync *s)
             undo_room(s, d->change);
     }
     s->kept_n = 0;
-    s->rolled_back = true;
+    s->report.rolled_back = true;
 }
 
 /* A file whose bytes we never had is put aside instead, where everything may have to be undone. */
@@ -179,28 +182,48 @@ static void step_apply(struct sync *s)
 
 /* ---- the report ---- */
 
-static void tell(struct sync *s, const char *event, const struct change *one, const char *error)
+static void note(struct sync *s, const struct sync_event *event)
 {
-    struct bytes row = sync_rows_event(&s->rows, &s->order.tree->mount, event, one, error);
+    size_t cap = s->events_cap ? 2 * s->events_cap : 16;
+    struct sync_event *more = s->events;
 
-    if (s->order.event && row.p)
-        s->order.event(s->order.user, event, row.p, row.n);
+    if (s->events_n == s->events_cap) {
+        more = reallocarray(s->events, cap, sizeof *more);
+        if (!more)
+            return;
+        s->events = more;
+        s->events_cap = cap;
+    }
+    s->events[s->events_n++] = *event;
 }
 
-void sync_report(const struct sync *s, struct buf *out)
+static void tell(struct sync *s, enum sync_what what, const struct change *one, const char *error)
 {
-    struct buf synced = BUF_INIT(0);
+    const struct sync_event event = {.what = what, .change = one, .error = error};
 
+    s->failed |= what == SYNC_ERROR;
+    note(s, &event);
+    if (s->order.event)
+        s->order.event(s->order.user, &s->order.tree->mount, &event);
+}
+
+static const struct sync_report *report(struct sync *s)
+{
+    struct sync_report *r = &s->report;
+
+    r->mount = &s->order.tree->mount;
+    r->events = s->events;
+    r->events_n = s->events_n;
+    r->synced = s->synced;
     for (size_t i = 0; i < s->done_n; i++)
         if (!s->done[i].undone)
-            sync_rows_path(&synced, s->done[i].change);
-    sync_rows_put(&s->rows, &synced, s->rolled_back, out);
-    buf_done(&synced);
+            s->synced[r->synced_n++] = s->done[i].change;
+    return r;
 }
 
 bool sync_is_complete(const struct sync *s)
 {
-    return !s->stopped && s->rows.failed.n == 0;
+    return !s->stopped && !s->failed;
 }
 
 /* ---- all of them ---- */
@@ -219,20 +242,19 @@ static bool is_wanted(struct sync *s, const struct change *one)
 
     if (one->denied) {
         if (!one->ignored)
-            tell(s, "permissionDenied", one, NULL);
+            tell(s, SYNC_DENIED, one, NULL);
         return false;
     }
     if (target(o->tree, one, &below) < 0) {
-        sync_rows_path(&s->rows.skipped, one);
+        note(s, &(struct sync_event){.what = SYNC_SKIPPED, .untold = true, .change = one});
         return false;
     }
     if (answer == ANSWER_SKIP) {
-        sync_rows_path(&s->rows.skipped, one);
-        tell(s, "skipped", one, NULL);
+        tell(s, SYNC_SKIPPED, one, NULL);
         return false;
     }
     if (answer == ANSWER_ABORT && o->rules->allow_abort) {
-        tell(s, "aborted", one, NULL);
+        tell(s, SYNC_ABORTED, one, NULL);
         s->stopped = true;
         return false;
     }
@@ -311,8 +333,7 @@ static void tell_undone(struct sync *s)
         if (!d->undone || d->told)
             continue;
         d->told = true;
-        sync_rows_failed(&s->rows, d->change, words);
-        tell(s, "syncError", d->change, words);
+        tell(s, SYNC_ERROR, d->change, words);
     }
 }
 
@@ -320,18 +341,16 @@ static const char *words_of(const struct sync *s)
 {
     return s->walled ? "the daemon may write only below what MOUNT_ROOTS was when it started; if "
                        "that directory was made anew since, restart the daemon"
-                     : strerror(-s->result);
+                     : strerrordesc_np(-s->result);
 }
 
 static void settle(struct sync *s)
 {
     const char *words = s->result < 0 ? words_of(s) : "";
 
-    if (s->result < 0) {
-        sync_rows_failed(&s->rows, s->now, words);
-        tell(s, "syncError", s->now, words);
-    }
-    tell(s, "afterSync", s->now, words);
+    if (s->result < 0)
+        tell(s, SYNC_ERROR, s->now, words);
+    tell(s, SYNC_AFTER, s->now, words);
     s->now = NULL;
     tell_undone(s);
 }
@@ -345,9 +364,9 @@ static void step_done(struct work *w)
     if (s->now)
         settle(s);
     if (!s->stopped && find_next(s))
-        tell(s, "beforeSync", s->now, NULL);
+        tell(s, SYNC_BEFORE, s->now, NULL);
     else if (!s->later && s->kept_n == 0 && (was_stopped || !s->stopped)) {
-        s->order.done(s->order.user, s);
+        s->order.done(s->order.user, report(s));
         return;
     }
     /* one more file, or the end of an aborted one, or of what was put aside */
@@ -361,7 +380,8 @@ static bool sync_init(struct sync *s)
     s->done = calloc(all->n + 1, sizeof *s->done);
     s->heir = calloc(all->n + 1, sizeof *s->heir);
     s->answer = calloc(all->n + 1, sizeof *s->answer);
-    return s->done && s->heir && s->answer;
+    s->synced = calloc(all->n + 1, sizeof *s->synced);
+    return s->done && s->heir && s->answer && s->synced;
 }
 
 int sync_start(const struct sync_order *o, struct sync **ret, struct err *e)
@@ -391,6 +411,7 @@ void sync_free(struct sync *s)
     free(s->done);
     free(s->heir);
     free(s->answer);
-    sync_rows_done(&s->rows);
+    free(s->synced);
+    free(s->events);
     free(s);
 }

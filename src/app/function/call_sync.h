@@ -11,16 +11,42 @@
 #pragma once
 
 #include "app/function/call_mount.h"
-#include "base/buf.h"
 #include "base/err.h"
 #include "core/port_work.h"
 #include "function/changes.h"
 
 struct sync;
 
-/* beforeSync, afterSync, syncError, skipped, aborted, permissionDenied; json: one object. */
-typedef void sync_event_fn(void *user, const char *event, const char *json, size_t n);
-typedef void sync_done_fn(void *user, struct sync *s);
+enum sync_what {
+    SYNC_BEFORE,
+    SYNC_AFTER,
+    SYNC_ERROR,
+    SYNC_SKIPPED,
+    SYNC_ABORTED,
+    SYNC_DENIED, /* the rules do not allow it */
+    SYNC_WHAT_COUNT,
+};
+
+struct sync_event {
+    enum sync_what what;
+    bool untold; /* it is in the report only */
+    const struct change *change;
+    const char *error; /* static; AFTER and ERROR: what was wrong, "": nothing */
+};
+
+/* What became of all changes; borrowed from the sync, as are they from the call. */
+struct sync_report {
+    const struct mount *mount;
+    const struct sync_event *events; /* in their order */
+    size_t events_n;
+    const struct change *const *synced;
+    size_t synced_n;
+    bool rolled_back;
+};
+
+typedef void sync_event_fn(void *user, const struct mount *m, const struct sync_event *event);
+/* The report lives as long as the sync. */
+typedef void sync_done_fn(void *user, const struct sync_report *r);
 
 struct sync_order {
     const struct call_tree *tree; /* borrowed until it is done, like the changes */
@@ -34,8 +60,6 @@ struct sync_order {
 };
 
 must_check int sync_start(const struct sync_order *o, struct sync **ret, struct err *e);
-/* {synced, failed, skipped, rolledBack, events}; when it is done. */
-void sync_report(const struct sync *s, struct buf *out);
 /* Did everything that was to be written get there? */
 bool sync_is_complete(const struct sync *s);
 void sync_free(struct sync *s); /* NULL is fine; done or never to be */

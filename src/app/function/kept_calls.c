@@ -25,6 +25,11 @@ struct kept_sync {
     struct sync *sync;  /* owned: under way; else NULL */
     struct mount rules; /* of the sync under way */
     struct kept_calls *all;
+    const struct sync_report *report; /* of it, when it is over */
+    struct work_pool *pool;           /* borrowed */
+    struct work work;                 /* renders the report */
+    struct buf json;
+    kept_render_fn *render;
     sync_event_fn *event;
     kept_done_fn *done; /* NULL: nobody waits */
     void *user;
@@ -64,6 +69,7 @@ static void drop(struct kept_sync *s)
     call_tree_drop(s->tree);
     call_request_done(&s->request);
     buf_done(&s->text);
+    buf_done(&s->json);
     free(s);
 }
 
@@ -132,24 +138,31 @@ bool kept_calls_add(struct kept_calls *k, const struct kept_given *g)
 
 /* ---- writing back ---- */
 
-static void on_event(void *user, const char *event, const char *json, size_t n)
+static void on_event(void *user, const struct mount *m, const struct sync_event *event)
 {
     struct kept_sync *s = user;
 
     if (s->done && s->event)
-        s->event(s->user, event, json, n);
+        s->event(s->user, m, event);
+}
+
+static void render(struct work *w)
+{
+    struct kept_sync *s = container_of(w, struct kept_sync, work);
+
+    s->render(s->report, &s->json);
 }
 
 /* What got there completely is over; the rest may be tried again. */
-static void on_done(void *user, struct sync *sync)
+static void rendered(struct work *w)
 {
-    struct kept_sync *s = user;
-    cleanup_with(buf_done) struct buf json = BUF_INIT(0);
+    struct kept_sync *s = container_of(w, struct kept_sync, work);
+    cleanup_with(buf_done) struct buf json = s->json;
     kept_done_fn *done = s->done;
     void *whose = s->user;
 
-    sync_report(sync, &json);
-    if (sync_is_complete(sync)) {
+    s->json = BUF_INIT(0);
+    if (sync_is_complete(s->sync)) {
         drop(s);
     } else {
         sync_free(take_ptr(&s->sync));
@@ -158,6 +171,15 @@ static void on_done(void *user, struct sync *sync)
     }
     if (done)
         done(whose, &json);
+}
+
+static void on_done(void *user, const struct sync_report *report)
+{
+    struct kept_sync *s = user;
+
+    s->report = report;
+    s->work = (struct work){.run = render, .done = rendered};
+    work_submit(s->pool, &s->work);
 }
 
 static struct kept_sync *find(struct kept_calls *k, const char *id)
@@ -194,7 +216,9 @@ int app_sync(struct app *a, const struct kept_order *o, struct kept_sync **ret, 
     order.rules = &s->rules;
     if (rules.answers_n == 0)
         order.answers = &s->tree->mount; /* those of the call stay good */
+    s->pool = a->work;
     s->event = o->event;
+    s->render = o->render;
     s->done = o->done;
     s->user = o->user;
     if (sync_start(&order, &s->sync, e) < 0) {

@@ -42,14 +42,17 @@ bool kept_calls_want(const struct kept_given *g);
 must_check bool kept_calls_add(struct kept_calls *k, const struct kept_given *g);
 
 struct kept_sync; /* one sync under way */
-/* json: the report; complete: the changes are not kept any more. Once, from the loop. */
+/* Writes the answer; pure, on a worker. */
+typedef void kept_render_fn(const struct sync_report *r, struct buf *out);
+/* json is taken. Once, from the loop. */
 typedef void kept_done_fn(void *user, struct buf *json);
 
 struct kept_order {
     const char *call_id;
     struct json_value rules; /* {onError, rules, allowAbort}: the body */
     sync_event_fn *event;    /* NULL: nobody listens */
-    kept_done_fn *done;      /* json is the caller's */
+    kept_render_fn *render;
+    kept_done_fn *done;
     void *user;
 };
 /* ERR_ABSENT: not kept (any more); ERR_BUSY: a sync of it is under way. */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
-#include "app/function/call_compile.h"
 #include "app/session/fsession_inner.h"
 #include "base/random.h"
 
@@ -66,10 +65,7 @@ void fsession_free(struct fsession *s)
     run_free(s->run);
     run_result_done(&s->result);
     fsession_files_done(s);
-    call_request_done(&s->request);
-    buf_done(&s->text);
-    buf_done(&s->dirs);
-    buf_done(&s->inspected);
+    program_done(&s->program);
     free(s);
 }
 

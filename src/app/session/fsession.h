@@ -35,13 +35,14 @@
 #include "app/execution/execution.h"
 #include "app/function/call_sync.h"
 #include "app/function/collect.h"
+#include "app/function/program.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "core/frame.h"
 #include "core/languages.h"
 #include "core/port_run.h"
 #include "core/port_work.h"
-#include "function/args.h"
+#include "function/binding.h"
 #include "function/known.h"
 #include "function/outcome.h"
 #include "function/request.h"
@@ -49,7 +50,6 @@
 #include "function/signature.h"
 
 struct app;
-struct call_build;
 struct event;
 struct fsession;
 struct inspect;
@@ -72,6 +72,8 @@ const char *fsession_state_name(enum fsession_state s);
 enum turn_kind { TURN_CREATE, TURN_CALL, TURN_RELOAD, TURN_RESTART };
 enum turn_state { TURN_PARSING, TURN_QUEUED, TURN_RUNNING, TURN_ENDING };
 
+/* Writes the answer down. Pure; may run on a worker. */
+typedef void turn_render_fn(struct turn *t, struct buf *out);
 /* Exactly once, from the loop, never from inside the function that was given it. The turn is gone
  * when it returns. */
 typedef void turn_done_fn(void *user, struct turn *t);
@@ -86,20 +88,15 @@ struct turn {
     char request_id[REQUEST_ID_MAX + 1];
     struct buf text; /* owned: the body */
     struct call_request request;
-    struct call_args args;
-    struct call_signature *signature; /* owned; NULL: none */
-    enum signature_source source;
-    int options_at;
+    struct binding binding;
     uint64_t wall_ms, cpu_from_us;
-    struct err refused;       /* kind ERR_NONE: it was one */
-    const char *unbound_type; /* static */
-    struct err unbound;       /* the arguments do not fit; kind ERR_NONE: they do */
-    bool stream;              /* items one by one */
-    size_t items;             /* that came */
-    bool begun;               /* it can be sent a signal */
-    bool interrupted;         /* it was sent a signal */
-    bool timed_out;           /* that is why */
-    bool stopped;             /* before it began */
+    struct err refused; /* kind ERR_NONE: it was one */
+    bool stream;        /* items one by one */
+    size_t items;       /* that came */
+    bool begun;         /* it can be sent a signal */
+    bool interrupted;   /* it was sent a signal */
+    bool timed_out;     /* that is why */
+    bool stopped;       /* before it began */
     enum end_reason stop_reason;
     char *workdir; /* owned: the session's */
     struct call_reporting usual;
@@ -130,11 +127,13 @@ struct turn {
     bool scanned; /* the changes are known */
     int64_t left_out;
     struct changes changes;
-    struct call_file *old;  /* owned: what they say was there before */
-    struct call_tree *tree; /* held; NULL: the changes are not known */
-    struct buf synced;      /* what the sync did, as JSON; empty: there was none */
+    struct call_file *old;            /* owned: what they say was there before */
+    struct call_tree *tree;           /* held; NULL: the changes are not known */
+    struct sync *sync;                /* owned: what went back; NULL: nothing was to */
+    const struct sync_report *synced; /* of it, when it is over; else NULL */
 
     struct work work; /* parsing, rendering */
+    turn_render_fn *render;
     turn_done_fn *done;
     turn_item_fn *item;
     sync_event_fn *event; /* or NULL */
@@ -150,38 +149,28 @@ struct fsession {
     char id[FSESSION_ID_MAX + 1];
     char created_at[CLOCK_ISO_MAX];
     enum fsession_state state;
-    bool ending; /* it is freed once its process is gone */
-    bool hidden; /* and cannot be found any more */
-    int lang;
-    struct place where;
-    bool wasm;       /* the engine */
-    struct buf text; /* owned: the body it was made of; the request points into it */
-    struct call_request request;
+    bool ending;             /* it is freed once its process is gone */
+    bool hidden;             /* and cannot be found any more */
+    struct program program;  /* all its calls are of */
     struct call_file *given; /* owned array: the files of the request without those of mounts */
     size_t given_n;
-    struct call_tree *tree; /* held: mounts and rules */
-    struct err load_error;  /* of the mounts; kind ERR_NONE: none */
-    struct work work;       /* loads them */
-    bool is_beside;         /* a worker has it */
+    struct err load_error; /* of the mounts; kind ERR_NONE: none */
+    struct work work;      /* loads them */
+    bool is_beside;        /* a worker has it */
     void (*loaded_then)(struct fsession *s);
     enum end_reason stop_reason; /* why it is ending, where a worker has it */
-    struct call_rights rights;   /* what the kernel lets it write; only where fenced */
-    bool fenced;
-    struct known known;       /* its files when they were last looked at */
-    struct collect collect;   /* while they are looked at */
-    bool looking;             /* files are still coming */
-    int64_t left_out;         /* of those that came last: how many were not shown */
-    struct sync *sync;        /* owned: changes being written back; else NULL */
-    struct buf dirs;          /* owned: as in a plan */
-    struct buf inspected;     /* owned: JSON of the inspector; empty: nothing is known */
-    struct call_build *build; /* owned: the program of a compiled language; else NULL */
-    struct inspect *inspect;  /* owned: under way; else NULL */
-    struct limits limits;
-    uint64_t wall_ms, idle_ms; /* of a call; of the session, 0: for ever */
-    uint64_t used_us;          /* the last turn ended */
-    unsigned generation;       /* processes so far */
-    uint64_t calls;            /* begun so far */
-    struct run *run;           /* owned; NULL: no process */
+    struct known known;          /* its files when they were last looked at */
+    struct collect collect;      /* while they are looked at */
+    bool looking;                /* files are still coming */
+    int64_t left_out;            /* of those that came last: how many were not shown */
+    bool syncing;                /* changes are being written back */
+    struct inspect *inspect;     /* owned: under way; else NULL */
+    struct run *compiler;        /* owned: under way; else NULL */
+    uint64_t wall_ms, idle_ms;   /* of a call; of the session, 0: for ever */
+    uint64_t used_us;            /* the last turn ended */
+    unsigned generation;         /* processes so far */
+    uint64_t calls;              /* begun so far */
+    struct run *run;             /* owned; NULL: no process */
     struct run_result result;
     char token[FRAME_TOKEN + 1]; /* of the answer that is awaited; "": none is */
     bool loaded;                 /* the process has the code */
@@ -219,6 +208,7 @@ struct turn_order {
     const char *request_id; /* for the log; "": none */
     uint64_t asked_us;
     bool stream;
+    turn_render_fn *render;
     turn_done_fn *done;
     turn_item_fn *item;   /* streams only */
     sync_event_fn *event; /* of a sync, while it goes on; NULL: nobody listens */
@@ -243,9 +233,3 @@ void fsession_delete(struct fsession *s);
 void turn_abandon(struct turn *t);
 /* There is room for items again. */
 void turn_resume(struct turn *t);
-
-/* ---- fsession_json.c ---- */
-
-void fsession_json(const struct fsession *s, struct buf *out);
-void turn_json(struct turn *t, struct buf *out); /* pure; may run on a worker */
-void turn_server_timing(const struct turn *t, char out[SERVER_TIMING_MAX]);

@@ -75,7 +75,7 @@ static bool cpu_is_spent(const struct fsession *s)
 static bool can_be_interrupted(const struct fsession *s)
 {
     /* V8 hands no signal to what it runs */
-    return !s->wasm && !(call_lang((size_t)s->lang)->flags & CALL_COMPILED);
+    return !s->program.wasm && !(call_lang((size_t)s->program.lang)->flags & CALL_COMPILED);
 }
 
 /* A signal before the program has begun would be nobody's; one after it has answered might be the

@@ -18,16 +18,13 @@ static const char workspace[] = "/workspace/";
 
 bool fsession_is_beside(const struct fsession *s)
 {
-    return s->is_beside || s->collect.beside || s->sync;
+    return s->is_beside || s->collect.beside || s->syncing;
 }
 
 void fsession_files_done(struct fsession *s)
 {
-    sync_free(take_ptr(&s->sync));
     collect_done(&s->collect);
     known_done(&s->known);
-    rights_done(&s->rights);
-    call_tree_drop(take_ptr(&s->tree));
     free(take_ptr(&s->given));
 }
 
@@ -35,7 +32,7 @@ void fsession_files_done(struct fsession *s)
 
 bool fsession_has_mounts(const struct fsession *s)
 {
-    return s->tree->mount.n > 0;
+    return s->program.tree->mount.n > 0;
 }
 
 static int tree_renew(struct fsession *s, struct err *e)
@@ -45,15 +42,15 @@ static int tree_renew(struct fsession *s, struct err *e)
     if (!t)
         return err_set(e, ERR_HOST, "out of memory");
     known_done(&s->known); /* it points into the old one */
-    call_tree_drop(s->tree);
-    s->tree = t;
-    return mount_parse(&t->mount, s->request.mount, s->request.permissions, e);
+    call_tree_drop(s->program.tree);
+    s->program.tree = t;
+    return mount_parse(&t->mount, s->program.request.mount, s->program.request.permissions, e);
 }
 
 /* The files as they were given; mounts are added to them again and again. */
 static int given_restore(struct fsession *s, struct err *e)
 {
-    struct call_request *r = &s->request;
+    struct call_request *r = &s->program.request;
     struct call_file *files = calloc(s->given_n + 1, sizeof *files);
 
     if (!files)
@@ -68,7 +65,7 @@ static int given_restore(struct fsession *s, struct err *e)
 
 int fsession_mounts_parse(struct fsession *s, struct err *e)
 {
-    struct call_request *r = &s->request;
+    struct call_request *r = &s->program.request;
 
     if (tree_renew(s, e) < 0)
         return -1;
@@ -87,12 +84,9 @@ static struct fsession *of_work(struct work *w)
 static void load_run(struct work *w)
 {
     struct fsession *s = of_work(w);
-    const struct tree_load how = {s->app, &s->where, s->lang, &s->limits};
     struct err e;
 
-    rights_done(&s->rights);
-    if (call_tree_load(s->tree, &s->request, &how, &e) < 0 ||
-        call_tree_fence(s->tree, &s->request, &s->rights, &s->fenced, &e) < 0)
+    if (program_load(&s->program, &e) < 0)
         s->load_error = e;
 }
 
@@ -129,7 +123,7 @@ void fsession_mounts_load(struct fsession *s, void (*then)(struct fsession *s))
 
 int fsession_files_begin(struct fsession *s, struct err *e)
 {
-    if (known_begin(&s->known, s->request.files, s->request.files_n) < 0)
+    if (known_begin(&s->known, s->program.request.files, s->program.request.files_n) < 0)
         return err_set(e, ERR_HOST, "out of memory");
     return 0;
 }
@@ -141,12 +135,12 @@ static const char *name_inside(const struct fsession *s, const char *path)
 {
     size_t n = strcspn(path + 1, "/");
 
-    if (s->dirs.n == 0 && !s->tree->lent)
+    if (s->program.dirs.n == 0 && !s->program.tree->lent)
         return strncmp(path, workspace, sizeof workspace - 1) == 0 ? path + sizeof workspace - 1
                                                                    : NULL;
     if (strncmp(path, workspace, sizeof workspace - 1) == 0)
         return path + 1;
-    for (const char *at = s->dirs.p; at && path[1 + n]; at = strchr(at, '/')) {
+    for (const char *at = s->program.dirs.p; at && path[1 + n]; at = strchr(at, '/')) {
         at += *at == '/';
         if (strcspn(at, "/") == n && strncmp(at, path + 1, n) == 0)
             return path + 1;
@@ -167,7 +161,7 @@ int fsession_files_check(struct fsession *s, struct turn *t, struct err *e)
                            "options.files: '%.200s' is below no directory that this session had "
                            "when it was created",
                            r->files[i].path);
-        allowed = mount_allows(&s->tree->mount, r->files[i].path, r->workdir, &steps);
+        allowed = mount_allows(&s->program.tree->mount, r->files[i].path, r->workdir, &steps);
         if (allowed & PERM_UNKNOWN)
             return perms_too_slow(e);
         if ((allowed & seen) != seen)
@@ -191,12 +185,12 @@ void fsession_files_put(struct fsession *s)
 static void put_failed(struct fsession *s, int error)
 {
     struct turn *t = s->current;
-    char words[512];
+    struct err e;
 
-    (void)snprintf(words, sizeof words, "options.files: %.400s: %s",
-                   t->request.files[t->files_put].path, strerror(error));
+    (void)err_set(&e, ERR_CALLER, "options.files: %.400s: %s", t->request.files[t->files_put].path,
+                  strerror(error));
     s->token[0] = '\0';
-    turn_fail(t, "ValueError", words);
+    turn_fail(t, &e);
     fsession_answered(s);
 }
 
@@ -224,20 +218,20 @@ void fsession_on_put(void *user, int error)
 
 /* ---- what a call changed ---- */
 
-static void on_sync_event(void *user, const char *event, const char *json, size_t n)
+static void on_sync_event(void *user, const struct mount *m, const struct sync_event *event)
 {
     const struct turn *t = ((struct fsession *)user)->current;
 
     if (t->done && t->event)
-        t->event(t->user, event, json, n);
+        t->event(t->user, m, event);
 }
 
-static void on_synced(void *user, struct sync *sync)
+static void on_synced(void *user, const struct sync_report *report)
 {
     struct fsession *s = user;
 
-    sync_report(sync, &s->current->synced);
-    sync_free(take_ptr(&s->sync));
+    s->current->synced = report;
+    s->syncing = false;
     if (!s->run)
         fsession_gone(s);
     else if (s->state == FSESSION_COLLECTING)
@@ -248,9 +242,9 @@ static void on_synced(void *user, struct sync *sync)
 static bool sync_begin(struct fsession *s, struct turn *t)
 {
     struct sync_order order = {
-        .tree = s->tree,
+        .tree = t->tree,
         .changes = &t->changes,
-        .rules = &s->tree->mount,
+        .rules = &s->program.tree->mount,
         .work = s->app->work,
         .event = on_sync_event,
         .done = on_synced,
@@ -258,7 +252,8 @@ static bool sync_begin(struct fsession *s, struct turn *t)
     };
     struct err e;
 
-    return s->tree->mount.sync && sync_start(&order, &s->sync, &e) == 0;
+    s->syncing = s->program.tree->mount.sync && sync_start(&order, &t->sync, &e) == 0;
+    return s->syncing;
 }
 
 /* The turn gets what it changed, the session knows its files as they are now. */
@@ -266,7 +261,7 @@ static void take_changes(struct fsession *s, struct turn *t)
 {
     struct call_file *old = NULL;
 
-    if (t && s->tree->mount.denied == PERM_THROW) {
+    if (t && s->program.tree->mount.denied == PERM_THROW) {
         turn_judge(t);
         collect_judge(&s->collect, &t->outcome);
     }
@@ -278,7 +273,7 @@ static void take_changes(struct fsession *s, struct turn *t)
     t->scanned = true;
     t->old = old;
     t->changes = s->collect.changes;
-    t->tree = call_tree_hold(s->tree);
+    t->tree = call_tree_hold(s->program.tree);
     s->collect.changes = (struct changes){0};
 }
 
@@ -335,7 +330,7 @@ static bool is_wanted(const struct fsession *s)
 {
     const struct turn *t = s->current;
 
-    if (s->state == FSESSION_LOADING || s->tree->mount.sync || s->fenced)
+    if (s->state == FSESSION_LOADING || s->program.tree->mount.sync || s->program.fenced)
         return true;
     return t && t->request.include_changes;
 }
@@ -345,12 +340,12 @@ bool fsession_files_look(struct fsession *s)
     const struct collect_order order = {
         .work = s->app->work,
         .run = &s->run,
-        .tree = s->tree,
-        .request = &s->request,
-        .lang = (enum call_lang_id)s->lang,
-        .wasm = s->wasm,
-        .fenced = s->fenced,
-        .dirs = s->dirs.n > 0,
+        .tree = s->program.tree,
+        .request = &s->program.request,
+        .lang = (enum call_lang_id)s->program.lang,
+        .wasm = s->program.wasm,
+        .fenced = s->program.fenced,
+        .dirs = s->program.dirs.n > 0,
         .contents = s->current && s->current->request.include_contents,
         .before = s->known.files,
         .before_n = s->known.n,

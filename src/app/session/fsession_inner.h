@@ -84,8 +84,8 @@ void turn_free(struct turn *t);
 must_check int turn_parse(struct turn *t, struct err *e);
 /* The packet of a call. */
 must_check int turn_packet(struct turn *t, const char *token, struct buf *out);
-/* Arguments to parameters; t->unbound tells. */
-void turn_bind(struct turn *t);
+/* Arguments to parameters. */
+must_check int turn_bind(struct turn *t, struct err *e);
 /* The facts that the answer needs of the session, which is left. */
 void turn_detach(struct turn *t);
 /* It ended like this run, or before there was one. */
@@ -94,7 +94,7 @@ void turn_end_as(struct turn *t, const struct run_result *r);
 void turn_unstarted(struct turn *t, enum end_reason why);
 /* It ended like this; `like` is no turn but has the outcome of one. */
 void turn_take(struct turn *t, const struct turn *like);
-void turn_fail(struct turn *t, const char *type, const char *words);
+void turn_fail(struct turn *t, const struct err *e);
 /* What the program answered, seen for the first time. */
 void turn_judge(struct turn *t);
 /* Renders and delivers; not at once if it may not. */

@@ -3,11 +3,9 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
-#include "app/function/call_compile.h"
-#include "app/function/call_module.h"
+#include "app/function/build.h"
 #include "app/function/inspection.h"
 #include "app/session/fsession_inner.h"
-#include "function/dirs.h"
 #include "function/dispatch.h"
 #include "lang/lang_call.h"
 
@@ -19,60 +17,35 @@ enum {
 
 /* ---- is it one? ---- */
 
-static int check_language(struct fsession *s, const char **ret_type, struct err *e)
-{
-    const struct call_request *r = &s->request;
-    const struct call_lang *lang;
-
-    *ret_type = "UnsupportedLanguage";
-    s->lang = call_lang_find(r->language.p, r->language.n);
-    if (s->lang < 0)
-        return err_set(e, ERR_CALLER, "Unsupported language: %.64s", r->language.p);
-    lang = call_lang((size_t)s->lang);
-    *ret_type = "EngineNotAvailable";
-    s->wasm = r->wasm;
-    if (s->wasm && call_wasm_check(s->app, s->where.jail, (enum call_lang_id)s->lang, e) < 0)
-        return -1;
-    *ret_type = "LanguageNotAvailable";
-    if (!(lang->flags & CALL_SESSIONS))
-        return err_set(e, ERR_CALLER, "there are no sessions of %s", lang->name);
-    if (s->wasm)
-        return 0;
-    if (!lang_call_available((enum call_lang_id)s->lang))
-        return err_set(e, ERR_HOST, "%s is not installed on this host", lang->name);
-    return 0;
-}
-
-static int check_request(struct fsession *s, const char **ret_type, struct err *e)
+static int check(struct fsession *s, struct err *e)
 {
     const struct config *conf = &s->app->config;
-    const struct call_request *r = &s->request;
+    struct program *p = &s->program;
+    const struct call_request *r = &p->request;
 
-    if (place_find(s->app, r->isolation.p ? r->isolation.p : "", &s->where, e) < 0)
-        return err_wrap(e, "isolation");
-    if (check_language(s, ret_type, e) < 0)
+    p->limits = app_limits(s->app, 0); /* a session may live long; its calls have limits */
+    p->limits.cpu_ms = 0;
+    if (program_check(p, e) < 0)
         return -1;
-    *ret_type = "ValueError";
-    if (r->code.n > conf->code_max)
-        return err_set(e, ERR_CALLER, "code: longer than %zu bytes", (size_t)conf->code_max);
-    if (memchr(r->code.p, '\0', r->code.n))
-        return err_set(e, ERR_CALLER, "code: contains a NUL character");
+    if (!(program_flags(p) & CALL_SESSIONS)) {
+        (void)err_set(e, ERR_CALLER, "there are no sessions of %s",
+                      call_lang((size_t)p->lang)->name);
+        return err_type(e, ERR_NONE, "LanguageNotAvailable");
+    }
     s->wall_ms = r->wall_ms ? r->wall_ms : conf->timeout_s * MS_PER_S;
     if (s->wall_ms > conf->timeout_max_s * MS_PER_S)
         return err_set(e, ERR_CALLER, "timeout: at most %zu seconds", (size_t)conf->timeout_max_s);
-    s->limits = app_limits(s->app, 0); /* a session may live long; its calls have limits */
-    s->limits.cpu_ms = 0;
     return 0;
 }
 
 /* ---- going on ---- */
 
 /* There will be no session: its first turn says why. */
-static void fail(struct fsession *s, const char *type, const char *words)
+static void fail(struct fsession *s, const struct err *e)
 {
     struct turn *t = take_ptr(&s->current);
 
-    turn_fail(t, type, words);
+    turn_fail(t, e);
     turn_finish(t, false);
     fsession_free(s);
 }
@@ -83,62 +56,83 @@ static void start(struct fsession *s)
 
     s->current->state = TURN_RUNNING;
     s->current->wall_ms = s->wall_ms;
-    r->include_changes = s->request.include_changes;
-    r->include_contents = s->request.include_contents;
-    r->include_denied = s->request.include_denied;
+    r->include_changes = s->program.request.include_changes;
+    r->include_contents = s->program.request.include_contents;
+    r->include_denied = s->program.request.include_denied;
     fsession_start(s);
 }
 
 /* ---- compiling ---- */
 
+static void on_file(void *user, struct run_file *f)
+{
+    struct fsession *s = user;
+
+    build_on_file(s->program.build, f);
+}
+
 static void on_built(void *user)
 {
     struct fsession *s = user;
-    struct call_build *b = s->build;
-    char words[sizeof s->current->outcome.message];
+    struct build *b = s->program.build;
+    struct err e;
 
-    if (b->program.n > 0) {
+    run_free(take_ptr(&s->compiler));
+    if (build_end(b, &e) == 0) {
         start(s);
         return;
     }
-    call_build_failure(b, words, sizeof words);
     s->current->output.err = b->result.err;
     b->result.err = BUF_INIT(0);
-    fail(s, "CompileError", words);
+    fail(s, &e);
 }
 
 /* One program for all functions that can be called. */
 static int program_write(struct fsession *s, struct err *e)
 {
-    struct dispatch d = {.cpp = s->lang == CALL_CPP};
+    struct program *p = &s->program;
+    struct dispatch d = {.cpp = p->lang == CALL_CPP};
     struct json_value inspected;
 
-    s->build = call_build_new(s->app, s->id, s->lang, &s->request);
-    if (!s->build)
+    if (p->inspected.n == 0) {
+        (void)err_set(e, ERR_HOST, "sessions of compiled languages need the inspector");
+        return err_type(e, ERR_NONE, "InspectionNotAvailable");
+    }
+    p->build = build_new(p);
+    if (!p->build)
         return err_set(e, ERR_HOST, "out of memory");
-    s->build->wasm = s->wasm;
-    s->build->engine = s->where.engine;
-    s->build->done = on_built;
-    s->build->user = s;
-    dispatch_code(&d, s->request.code, &s->build->code);
-    if (json_parse(s->inspected.p, s->inspected.n, 0, &inspected, e) < 0 ||
-        dispatch_session(d.cpp, inspected, &s->build->dispatcher, e) < 0)
+    dispatch_code(&d, p->request.code, &p->build->code);
+    if (json_parse(p->inspected.p, p->inspected.n, 0, &inspected, e) < 0 ||
+        dispatch_session(d.cpp, inspected, &p->build->dispatcher, e) < 0 ||
+        build_look_up(p->build, e) < 0)
+        return err_type(e, ERR_CALLER, "SignatureError");
+    return 0;
+}
+
+static int compiler_run(struct fsession *s, struct err *e)
+{
+    const struct run_events events = {.file = on_file, .done = on_built, .user = s};
+    struct build *b = s->program.build;
+    struct plan *plan = NULL;
+    int r;
+
+    if (build_plan(b, &plan, e) < 0)
         return -1;
-    return call_build_seal(s->build, e);
+    r = run_start(s->program.where.engine, plan, &b->result, &events, &s->compiler, e);
+    lang_compile_free(plan);
+    return r;
 }
 
 static void compile(struct fsession *s)
 {
     struct err e;
 
-    if (s->inspected.n == 0)
-        fail(s, "InspectionNotAvailable", "sessions of compiled languages need the inspector");
-    else if (program_write(s, &e) < 0)
-        fail(s, e.kind == ERR_CALLER ? "SignatureError" : "SandboxError", e.text);
-    else if (s->build->program.n > 0)
+    if (program_write(s, &e) < 0)
+        fail(s, &e);
+    else if (s->program.build->made.n > 0)
         start(s);
-    else if (call_build_start(s->build, s->dirs.n > 0 ? s->dirs.p : NULL, &e) < 0)
-        fail(s, e.kind == ERR_CALLER ? "ValueError" : "SandboxError", e.text);
+    else if (compiler_run(s, &e) < 0)
+        fail(s, &e);
 }
 
 /* ---- inspecting ---- */
@@ -147,10 +141,10 @@ static void compile(struct fsession *s)
 static void take_answer(struct fsession *s, const struct inspect_answer *answer)
 {
     if (answer->status == INSPECT_OK) {
-        s->inspected = BUF_INIT(answer->json.n + 1);
-        (void)buf_put(&s->inspected, answer->json.p, answer->json.n);
+        s->program.inspected = BUF_INIT(answer->json.n + 1);
+        (void)buf_put(&s->program.inspected, answer->json.p, answer->json.n);
     }
-    if (call_lang((size_t)s->lang)->flags & CALL_COMPILED)
+    if (call_lang((size_t)s->program.lang)->flags & CALL_COMPILED)
         compile(s);
     else
         start(s);
@@ -166,8 +160,8 @@ static void on_inspected(void *user, const struct inspect_answer *answer)
 
 static void inspect(struct fsession *s)
 {
-    struct inspect_order order = {.language = call_lang((size_t)s->lang)->inspect,
-                                  .code = s->request.code,
+    struct inspect_order order = {.language = call_lang((size_t)s->program.lang)->inspect,
+                                  .code = s->program.request.code,
                                   .done = on_inspected,
                                   .user = s};
     struct inspect_answer known;
@@ -175,15 +169,17 @@ static void inspect(struct fsession *s)
 
     if (inspect_known(s->app, order.language, order.code, &known))
         take_answer(s, &known);
-    else if (inspect_start(s->app, &order, &s->inspect, &e) < 0)
-        fail(s, "InspectionError", e.text);
+    else if (inspect_start(s->app, &order, &s->inspect, &e) < 0) {
+        (void)err_type(&e, ERR_NONE, "InspectionError");
+        fail(s, &e);
+    }
 }
 
 void fsession_make_stop(struct fsession *s)
 {
     if (s->inspect)
         inspect_cancel(take_ptr(&s->inspect));
-    call_build_free(take_ptr(&s->build));
+    run_free(take_ptr(&s->compiler));
 }
 
 /* ---- the beginning ---- */
@@ -192,9 +188,8 @@ void fsession_make_stop(struct fsession *s)
 static void loaded(struct fsession *s)
 {
     if (s->load_error.kind != ERR_NONE)
-        fail(s, s->load_error.kind == ERR_DENIED ? "PermissionDeniedError" : "MountError",
-             s->load_error.text);
-    else if (call_lang((size_t)s->lang)->flags & CALL_REFLECTS)
+        fail(s, &s->load_error);
+    else if (call_lang((size_t)s->program.lang)->flags & CALL_REFLECTS)
         start(s);
     else
         inspect(s);
@@ -202,13 +197,11 @@ static void loaded(struct fsession *s)
 
 static void proceed(struct fsession *s)
 {
-    const char *type = "ValueError";
     struct err e;
 
-    if (check_request(s, &type, &e) < 0 || fsession_mounts_parse(s, &e) < 0 ||
-        call_dirs_find(&s->dirs, &s->request, &s->tree->mount, &e) < 0)
-        fail(s, type, e.text);
-    else if (s->request.mount.p || s->request.permissions.p)
+    if (check(s, &e) < 0 || fsession_mounts_parse(s, &e) < 0 || program_dirs(&s->program, &e) < 0)
+        fail(s, &e);
+    else if (program_has_files(&s->program))
         fsession_mounts_load(s, loaded);
     else
         loaded(s);
@@ -218,9 +211,10 @@ static int parse(struct fsession *s, struct err *e)
 {
     double idle;
 
-    if (call_request_parse_session(&s->request, s->text.p ? s->text.p : "", s->text.n, e) < 0)
+    if (call_request_parse_session(&s->program.request, s->program.text.p ? s->program.text.p : "",
+                                   s->program.text.n, e) < 0)
         return -1;
-    idle = s->request.idle_s;
+    idle = s->program.request.idle_s;
     s->idle_ms = idle < 0 ? s->app->config.fsession_idle_s * MS_PER_S
                           : (idle > 0 && idle * MS_PER_S < 1 ? 1 : (uint64_t)(idle * MS_PER_S));
     return 0;
@@ -269,17 +263,16 @@ int fsession_create(struct app *a, const struct turn_order *o, struct turn **ret
         return err_set(e, ERR_HOST, "no memory for a session");
     }
     t = turn_new(a, TURN_CREATE, o);
-    if (!t) {
+    if (!t || program_init(&s->program, a, s->id, &t->text) < 0) {
+        if (t)
+            turn_free(t);
         fsession_free(s);
         return err_set(e, ERR_HOST, "no memory for a session");
     }
-    s->lang = -1;
-    s->text = t->text;
-    t->text = BUF_INIT(0);
     t->session = s;
     s->current = t;
     *ret = t;
-    if (s->text.n > PARSE_INLINE) {
+    if (s->program.text.n > PARSE_INLINE) {
         t->work = (struct work){.run = parse_run, .done = parse_done};
         work_submit(a->work, &t->work);
         return 0;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
-#include "app/function/call_compile.h"
+#include "app/function/build.h"
 #include "app/session/fsession_inner.h"
 #include "base/random.h"
 #include "lang/lang_call.h"
@@ -24,25 +24,25 @@ static int process_open(struct fsession *s, struct err *e)
     struct call_args none = {0};
     struct lang_call spec = {
         .id = s->id,
-        .lang = (enum call_lang_id)s->lang,
-        .request = &s->request,
+        .lang = (enum call_lang_id)s->program.lang,
+        .request = &s->program.request,
         .options_at = -1,
         .stays = true,
         .token = s->token,
         .mode = CALL_MODE_INLINE,
         .args = &none,
-        .limits = s->limits,
-        .wasm = s->wasm,
-        .dirs = s->dirs.n > 0 ? s->dirs.p : NULL,
-        .made = (const char *const *)s->tree->made,
-        .made_n = s->tree->made_n,
-        .rights = s->fenced ? &s->rights : NULL,
+        .limits = s->program.limits,
+        .wasm = s->program.wasm,
+        .dirs = program_dirs_text(&s->program),
+        .made = (const char *const *)s->program.tree->made,
+        .made_n = s->program.tree->made_n,
+        .rights = s->program.fenced ? &s->program.rights : NULL,
     };
 
-    if (call_tree_lend(s->tree, &s->request, spec.rights, &spec.lazy, e) < 0)
+    if (call_tree_lend(s->program.tree, &s->program.request, spec.rights, &spec.lazy, e) < 0)
         return -1;
-    if (s->build)
-        spec.program = (struct bytes){s->build->program.p, s->build->program.n};
+    if (s->program.build)
+        spec.program = (struct bytes){s->program.build->made.p, s->program.build->made.n};
     struct run_events events = {.ready = on_ready,
                                 .file = fsession_on_file,
                                 .frame = on_frame,
@@ -56,23 +56,23 @@ static int process_open(struct fsession *s, struct err *e)
 
     random_hex(s->token, FRAME_TOKEN / 2);
     run_result_done(&s->result);
-    run_result_init(&s->result, &s->limits);
+    run_result_init(&s->result, &s->program.limits);
     if (lang_call_plan(&spec, &plan, e) < 0)
         return -1;
-    r = run_start(s->where.engine, plan, &s->result, &events, &s->run, e);
+    r = run_start(s->program.where.engine, plan, &s->result, &events, &s->run, e);
     lang_call_free(plan);
     return r;
 }
 
-static void start_failed(struct fsession *s, const char *type, const char *words)
+static void start_failed(struct fsession *s, const struct err *e)
 {
     struct turn like = {.app = s->app}, *t = take_ptr(&s->current);
 
     s->state = FSESSION_DOWN;
     s->token[0] = '\0';
     log_event(&s->app->log, LOG_ERROR, "session_failed", LOG_STR("session_id", s->id),
-              LOG_STR("error", words));
-    turn_fail(&like, type, words);
+              LOG_STR("error", e->text));
+    turn_fail(&like, e);
     fsession_queue_fail(s, &like);
     fsession_rest(s);
     if (!t)
@@ -90,11 +90,13 @@ static void process_start(struct fsession *s)
     struct err e;
 
     if (s->load_error.kind != ERR_NONE) {
-        start_failed(s, "MountError", s->load_error.text);
+        s->load_error.type = "MountError";
+        start_failed(s, &s->load_error);
         return;
     }
     if (fsession_files_begin(s, &e) < 0 || process_open(s, &e) < 0) {
-        start_failed(s, "SandboxError", e.text);
+        (void)err_type(&e, ERR_NONE, "SandboxError");
+        start_failed(s, &e);
         return;
     }
     s->state = FSESSION_LOADING;
@@ -102,7 +104,7 @@ static void process_start(struct fsession *s)
         s->current->at.started = s->result.at.started;
         s->current->at.running = s->result.at.running;
     }
-    fsession_deadline(s, s->wall_ms + (s->wasm && !s->result.warm ? RUNTIME_MS : 0));
+    fsession_deadline(s, s->wall_ms + (s->program.wasm && !s->result.warm ? RUNTIME_MS : 0));
 }
 
 void fsession_start(struct fsession *s)

@@ -150,15 +150,16 @@ static int queue_add(struct fsession *s, enum turn_kind kind, const struct turn_
     t = turn_new(a, kind, o);
     if (!t)
         return err_set(e, ERR_HOST, "no memory for a call");
-    t->workdir = strdup(s->request.workdir);
+    t->workdir = strdup(s->program.request.workdir);
     if (!t->workdir) {
         turn_free(t);
         return err_set(e, ERR_HOST, "no memory for a call");
     }
     t->session = s;
     t->wall_ms = s->wall_ms;
-    t->usual = (struct call_reporting){s->request.include_changes, s->request.include_contents,
-                                       s->request.include_denied};
+    t->usual = (struct call_reporting){s->program.request.include_changes,
+                                       s->program.request.include_contents,
+                                       s->program.request.include_denied};
     t->request.include_changes = t->usual.changes; /* a call says so itself */
     t->request.include_contents = t->usual.contents;
     t->request.include_denied = t->usual.denied;
@@ -182,17 +183,12 @@ static void call_ready(struct fsession *s, struct turn *t)
 {
     struct err e;
 
-    turn_bind(t);
-    if (t->unbound.kind == ERR_NONE && fsession_files_check(s, t, &e) < 0) {
-        t->unbound_type = "ValueError";
-        t->unbound = e;
-    }
-    if (t->unbound.kind == ERR_NONE) {
+    if (turn_bind(t, &e) == 0 && fsession_files_check(s, t, &e) == 0) {
         t->state = TURN_QUEUED;
         return;
     }
     queue_drop(s, t);
-    turn_fail(t, t->unbound.kind == ERR_CALLER ? t->unbound_type : "SandboxError", t->unbound.text);
+    turn_fail(t, &e);
     turn_finish(t, false);
 }
 
@@ -243,7 +239,7 @@ int fsession_call(struct fsession *s, const struct turn_order *o, struct turn **
 int fsession_reset(struct fsession *s, const struct turn_order *o, bool hard, struct turn **ret,
                    struct err *e)
 {
-    bool soft = !hard && call_lang((size_t)s->lang)->flags & CALL_RELOADS;
+    bool soft = !hard && call_lang((size_t)s->program.lang)->flags & CALL_RELOADS;
 
     if (queue_add(s, soft ? TURN_RELOAD : TURN_RESTART, o, ret, e) < 0)
         return -1;

@@ -7,18 +7,15 @@
 #include <sys/mman.h>
 
 #include "app/daemon/app.h"
-#include "app/function/call_inner.h"
 #include "app/function/kept_calls.h"
 #include "app/session/fsession_inner.h"
 #include "base/fd.h"
 #include "base/os.h"
 #include "base/random.h"
-#include "function/dispatch.h"
 #include "function/sip.h"
 
 enum {
-    RENDER_INLINE = 256 * 1024,  /* larger answers do not block the loop */
-    RENDER_OVERHEAD = 64 * 1024, /* an answer beside its texts */
+    RENDER_INLINE = 256 * 1024, /* larger answers do not block the loop */
     PACKET_OVERHEAD = 4096,
     ESCAPE_FACTOR = 6, /* one byte becomes at most \u00XX */
     HOLE_MAX = 12,     /* bytes of a hole and its number */
@@ -38,7 +35,7 @@ struct turn *turn_new(struct app *a, enum turn_kind kind, const struct turn_orde
     t->kind = kind;
     t->state = TURN_PARSING;
     t->lang = -1;
-    t->options_at = -1;
+    t->render = o->render;
     t->files_fd = -1;
     t->stream = o->stream;
     t->done = o->done;
@@ -62,16 +59,15 @@ struct turn *turn_new(struct app *a, enum turn_kind kind, const struct turn_orde
 void turn_free(struct turn *t)
 {
     TAILQ_REMOVE(&t->app->fsessions.turns, t, all_link);
-    call_args_done(&t->args);
+    binding_done(&t->binding);
     call_request_done(&t->request);
-    free(t->signature);
+    sync_free(t->sync);
     buf_done(&t->output.out);
     buf_done(&t->output.err);
     buf_done(&t->result);
     buf_done(&t->error);
     buf_done(&t->text);
     buf_done(&t->json);
-    buf_done(&t->synced);
     known_old_free(t->old, t->changes.n);
     changes_done(&t->changes);
     call_tree_drop(t->tree);
@@ -118,110 +114,62 @@ int turn_parse(struct turn *t, struct err *e)
 
 /* ---- arguments ---- */
 
-static bool is_named(const struct turn *t)
-{
-    return t->request.kwargs.p || (t->request.args.p && t->request.args.type == JSON_OBJECT);
-}
-
 /* What the inspector knows of the function; nothing is not an error. */
-static int signature_read(struct turn *t, struct json_value *ret_function, struct err *e)
+static int function_read(struct turn *t, struct json_value *ret_function, struct err *e)
 {
-    const struct buf *known = &t->session->inspected;
+    const struct buf *known = &t->session->program.inspected;
     struct call_found found;
     struct json_value v;
 
-    *ret_function = (struct json_value){0};
-    if (known->n == 0 || json_parse(known->p, known->n, 0, &v, e) < 0 ||
+    if (known->n == 0)
+        return 0;
+    if (json_parse(known->p, known->n, 0, &v, e) < 0 ||
         signature_find(v, t->request.function.p, t->request.function.n, &found, e) < 0)
-        return known->n == 0 ? 0 : -1;
+        return -1;
     *ret_function = found.function;
     return 0;
 }
 
-static int signature_choose(struct turn *t, unsigned flags, struct err *e)
+/* A function of a compiled language must be known, and everything it is given must fit. Wrappers
+ * that know their functions bind by themselves. */
+int turn_bind(struct turn *t, struct err *e)
 {
-    struct json_value function;
+    struct program *p = &t->session->program;
+    unsigned flags = program_flags(p);
+    struct json_value function = {0};
+    struct binding *b = &t->binding;
 
-    if (t->request.schema.p) {
-        t->source = SIGNATURE_SCHEMA;
-        return signature_from_schema(t->signature, t->request.schema, e);
+    if (binding_begin(b, &t->request, e) < 0)
+        return err_type(e, ERR_CALLER, "TypeError");
+    if ((flags & CALL_COMPILED || binding_needs_inspector(b, flags, &t->request)) &&
+        function_read(t, &function, e) < 0)
+        return err_type(e, ERR_CALLER, "TypeError");
+    if (flags & CALL_COMPILED && binding_check(b, function, e) < 0)
+        return -1;
+    if (b->source == SIGNATURE_CONVENTION && !(flags & CALL_COMPILED)) {
+        if (!binding_needs_inspector(b, flags, &t->request))
+            b->source = SIGNATURE_INFERRED; /* by the wrapper, from the function itself */
+        else if (function.p && binding_infer(b, function, e) < 0)
+            return -1;
     }
-    t->source = SIGNATURE_INFERRED; /* by the wrapper, from the function itself */
-    if (flags & (CALL_REFLECTS | CALL_COMPILED) || !is_named(t))
-        return 0;
-    if (signature_read(t, &function, e) < 0)
+    if (binding_args(b, (enum call_lang_id)p->lang, &t->request, e) < 0 ||
+        (flags & CALL_COMPILED && binding_declared(b, flags, &t->request, function, e) < 0))
         return -1;
-    if (!function.p) {
-        t->source = SIGNATURE_CONVENTION;
-        return 0;
-    }
-    return signature_from_function(t->signature, function, e);
-}
-
-static int bind_args(struct turn *t, struct err *e)
-{
-    const struct call_lang *lang = call_lang((size_t)t->session->lang);
-    struct call_signature *s = calloc(1, sizeof *s);
-
-    if (!s)
-        return err_set(e, ERR_HOST, "out of memory");
-    t->signature = s;
-    if (signature_choose(t, lang->flags, e) < 0 ||
-        call_args_collect(&t->args, t->request.args, t->request.kwargs, e) < 0 ||
-        call_args_bind(&t->args, s, lang->flags, e) < 0)
-        return -1;
-    if (s->strict && t->source == SIGNATURE_SCHEMA && call_args_check(&t->args, s, e) < 0)
-        return -1;
-    if (t->session->lang == CALL_JAVASCRIPT)
-        t->options_at = call_args_options_at(&t->args, s);
-    return call_args_representable(&t->args, lang, e);
-}
-
-/* A function of a compiled language must be known, and everything it is given must fit. */
-static int bind_declared(struct turn *t, struct err *e)
-{
-    const struct call_lang *lang = call_lang((size_t)t->session->lang);
-    struct json_value function, refused;
-
-    if (signature_read(t, &function, e) < 0)
-        return -1;
-    t->unbound_type = "NameError";
-    if (!function.p)
-        return err_set(e, ERR_CALLER, "Function '%s' not found", t->request.function.p);
-    t->unbound_type = "SignatureError";
-    if (json_get(function, "refused", &refused) && refused.type == JSON_STRING)
-        return err_set(e, ERR_CALLER, "%.*s", refused.n < 400 ? (int)refused.n - 2 : 400,
-                       refused.p + 1);
-    t->unbound_type = "TypeError";
-    t->signature->n = 0;
-    if (signature_from_function(t->signature, function, e) < 0 ||
-        call_args_bind(&t->args, t->signature, lang->flags, e) < 0)
-        return -1;
-    return dispatch_bind(&t->args, t->signature, e);
-}
-
-void turn_bind(struct turn *t)
-{
-    bool compiled = call_lang((size_t)t->session->lang)->flags & CALL_COMPILED;
-    struct err e;
-
-    t->unbound_type = "TypeError";
-    if (bind_args(t, &e) < 0 || (compiled && bind_declared(t, &e) < 0))
-        t->unbound = e;
-    free(take_ptr(&t->signature));
+    free(take_ptr(&b->signature));
+    return 0;
 }
 
 int turn_packet(struct turn *t, const char *token, struct buf *out)
 {
     struct sip_call call = {.function = t->request.function,
-                            .args = &t->args,
+                            .args = &t->binding.args,
                             .token = token,
                             .wall_ms = t->wall_ms,
-                            .options_at = t->options_at};
+                            .options_at = t->binding.options_at};
     char head[FRAME_HEAD] = {0};
 
-    *out = BUF_INIT(2 * t->text.n + ESCAPE_FACTOR * t->request.function.n + HOLE_MAX * t->args.n +
-                    PACKET_OVERHEAD);
+    *out = BUF_INIT(2 * t->text.n + ESCAPE_FACTOR * t->request.function.n +
+                    HOLE_MAX * t->binding.args.n + PACKET_OVERHEAD);
     (void)buf_put(out, head, sizeof head);
     sip_payload(&call, out);
     if (out->failed || out->n > UINT32_MAX)
@@ -239,9 +187,9 @@ void turn_detach(struct turn *t)
     if (!s)
         return;
     memcpy(t->id, s->id, sizeof t->id);
-    t->lang = s->lang;
-    t->wasm = s->wasm;
-    t->jail = s->where.jail;
+    t->lang = s->program.lang;
+    t->wasm = s->program.wasm;
+    t->jail = s->program.where.jail;
     t->warm = s->result.warm;
     t->generation = s->generation;
     t->number = s->calls;
@@ -258,10 +206,9 @@ void turn_end_as(struct turn *t, const struct run_result *r)
     t->signal = r->signal;
 }
 
-void turn_fail(struct turn *t, const char *type, const char *words)
+void turn_fail(struct turn *t, const struct err *e)
 {
-    t->outcome = (struct call_outcome){.status = CALL_ERROR, .exit_code = 1, .type = type};
-    (void)snprintf(t->outcome.message, sizeof t->outcome.message, "%s", words);
+    call_outcome_fail(&t->outcome, e);
     t->reason = END_EXIT;
 }
 
@@ -297,14 +244,13 @@ void turn_judge(struct turn *t)
     }
     turn_end_as(t, &r);
     if (call_outcome_unfound(&t->outcome, &t->error, t->request.function))
-        t->source = SIGNATURE_CONVENTION;
+        t->binding.source = SIGNATURE_CONVENTION;
 }
 
-static size_t room_for(const struct turn *t)
+static size_t bytes_of(const struct turn *t)
 {
-    return RENDER_OVERHEAD +
-           ESCAPE_FACTOR * (t->output.out.n + t->output.err.n + t->request.function.n) +
-           t->result.n + t->error.n + t->synced.n + call_files_room(&t->changes);
+    return t->output.out.n + t->output.err.n + t->result.n + t->error.n +
+           changes_bytes(&t->changes);
 }
 
 static void render(struct turn *t)
@@ -312,8 +258,7 @@ static void render(struct turn *t)
     if (t->refused.kind != ERR_NONE)
         return;
     turn_judge(t);
-    t->json = BUF_INIT(room_for(t));
-    turn_json(t, &t->json);
+    t->render(t, &t->json);
 }
 
 static void log_done(const struct turn *t)
@@ -371,7 +316,7 @@ void turn_finish(struct turn *t, bool may_deliver)
     turn_detach(t);
     t->state = TURN_ENDING;
     t->at.collected = clock_us();
-    if (may_deliver && room_for(t) <= (size_t)RENDER_INLINE * ESCAPE_FACTOR) {
+    if (may_deliver && bytes_of(t) <= RENDER_INLINE) {
         render(t);
         deliver(t);
         return;

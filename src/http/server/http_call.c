@@ -190,6 +190,16 @@ const struct http_request *http_request(const struct http_call *c)
     return &c->req;
 }
 
+struct buf http_take_body(struct http_call *c)
+{
+    struct buf body = c->body;
+
+    c->body = BUF_INIT(0);
+    c->req.body = "";
+    c->req.body_n = 0;
+    return body;
+}
+
 const char *http_header(const struct http_call *c, const char *name)
 {
     for (size_t i = 0; i < c->fields_n; i++)

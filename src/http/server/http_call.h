@@ -33,6 +33,8 @@ struct http_request {
 };
 
 const struct http_request *http_request(const struct http_call *c);
+/* The body as it came, NUL-terminated; it is the caller's, and the request has none any more. */
+struct buf http_take_body(struct http_call *c);
 const char *http_header(const struct http_call *c, const char *name); /* NULL when absent */
 struct app *http_app(const struct http_call *c);
 struct dialect;

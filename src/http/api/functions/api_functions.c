@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * POST /v1/functions/call: the body goes to the app as it is; the answer is the result of the call,
- * whatever became of it. Only a body that is no call is refused, with 400.
+ * POST /v1/functions/call: the body is handed to the app as it is; the answer is the result of the
+ * call, whatever became of it. Only a body that is no call is refused, with 400.
  *
  * POST /v1/functions/sync: what an earlier call changed in its mounts goes back to them.
  *
@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/function/call.h"
 #include "app/function/kept_calls.h"
 #include "base/clock.h"
 #include "http/api/api.h"
+#include "http/api/functions/function_json.h"
 #include "http/api/problem.h"
 #include "http/server/reply.h"
 #include "http/server/sse.h"
@@ -50,14 +52,17 @@ static void begin(struct asked *a)
 
 /* A file is written in the time a slow reader takes for its event, or the queue grows: there are at
  * most as many events as changes. */
-static void on_event(void *user, const char *event, const char *json, size_t n)
+static void on_event(void *user, const struct mount *m, const struct sync_event *event)
 {
+    cleanup_with(buf_done) struct buf json = BUF_INIT(0);
     struct asked *a = user;
 
     if (!a->live)
         return;
     begin(a);
-    (void)sse_send(&a->sse, event, NULL, json, n);
+    sync_event_json(m, event, &json);
+    if (!json.failed)
+        (void)sse_send(&a->sse, sync_event_name(event), NULL, json.p, json.n);
 }
 
 /* A slow reader slows the generator. */
@@ -117,19 +122,23 @@ static struct asked *asked_new(struct http_call *c)
 
 /* ---- calls ---- */
 
-static void on_call_done(void *user, struct call *call)
+static void on_call_done(void *user, const struct call_result *r, struct buf *json)
 {
     struct asked *a = user;
     char timing[SERVER_TIMING_MAX];
 
-    if (call->refused.kind != ERR_NONE) {
-        reply_refused(a->http, &call->refused);
-    } else {
-        call_server_timing(call, timing);
-        if (!a->begun)
-            http_set_header(a->http, "Server-Timing", timing);
-        reply_json(a, &call->json);
-    }
+    call_server_timing(&r->run->at, timing);
+    if (!a->begun)
+        http_set_header(a->http, "Server-Timing", timing);
+    reply_json(a, json);
+    free(a);
+}
+
+static void on_call_refused(void *user, const struct err *e)
+{
+    struct asked *a = user;
+
+    reply_refused(a->http, e);
     free(a);
 }
 
@@ -143,27 +152,24 @@ static void on_call_gone(void *user)
 
 void api_function_call(struct http_call *c)
 {
-    const struct http_request *r = http_request(c);
-    struct buf text = BUF_INIT(r->body_n + 1);
+    struct buf text = http_take_body(c);
     struct asked *a = asked_new(c);
-    struct call_order order = {.text = &text,
-                               .request_id = r->id,
-                               .asked_us = clock_us(),
-                               .done = on_call_done,
-                               .event = on_event,
-                               .user = a};
+    struct function_order order = {.text = &text,
+                                   .request_id = http_request(c)->id,
+                                   .asked_us = clock_us(),
+                                   .render = call_result_json,
+                                   .done = on_call_done,
+                                   .refused = on_call_refused,
+                                   .event = on_event,
+                                   .user = a};
     struct err e;
 
-    if (!a)
-        return;
-    order.item = a->live ? on_item : NULL;
-    if (buf_put(&text, r->body, r->body_n) < 0) {
-        free(a);
-        reply_status(c, 503);
+    if (!a) {
+        buf_done(&text);
         return;
     }
+    order.item = a->live ? on_item : NULL;
     if (app_call(http_app(c), &order, &a->call, &e) < 0) {
-        buf_done(&text);
         free(a);
         reply_refused(c, &e);
         return;
@@ -196,6 +202,12 @@ static const struct shape_field fields[] = {
 #undef AT
 /* clang-format on */
 const struct shape sync_shape = {fields, ARRAY_LEN(fields), SHAPE_NULLS, "FunctionSync"};
+
+static void sync_answer_json(const struct sync_report *r, struct buf *out)
+{
+    *out = BUF_INIT(sync_report_room(r));
+    sync_report_json(r, out);
+}
 
 static void on_sync_done(void *user, struct buf *json)
 {
@@ -231,8 +243,11 @@ static void sync_begin(struct http_call *c, const struct sync_body *b)
 {
     const struct http_request *r = http_request(c);
     struct asked *a = asked_new(c);
-    struct kept_order order = {
-        .call_id = b->call_id.p, .event = on_event, .done = on_sync_done, .user = a};
+    struct kept_order order = {.call_id = b->call_id.p,
+                               .event = on_event,
+                               .render = sync_answer_json,
+                               .done = on_sync_done,
+                               .user = a};
     struct err e;
 
     if (!a)

@@ -11,6 +11,8 @@
 #include "base/json.h"
 #include "base/jw.h"
 #include "http/api/api.h"
+#include "http/api/functions/function_json.h"
+#include "http/api/functions/session_json.h"
 #include "http/server/reply.h"
 #include "http/server/sse.h"
 
@@ -68,28 +70,19 @@ static void on_gone(void *user)
     turn_abandon(user);
 }
 
-static int body_copy(struct http_call *c, struct buf *text)
-{
-    const struct http_request *r = http_request(c);
-
-    *text = BUF_INIT(r->body_n + 1);
-    return buf_put(text, r->body, r->body_n);
-}
-
 void api_session_create(struct http_call *c)
 {
-    struct buf text;
+    struct buf text = http_take_body(c);
     struct turn_order order = {.text = &text,
                                .request_id = http_request(c)->id,
                                .asked_us = clock_us(),
+                               .render = turn_json,
                                .done = on_created,
                                .user = c};
     struct turn *t = NULL;
     struct err e;
 
-    if (body_copy(c, &text) < 0) {
-        reply_status(c, 503);
-    } else if (fsession_create(http_app(c), &order, &t, &e) < 0) {
+    if (fsession_create(http_app(c), &order, &t, &e) < 0) {
         buf_done(&text);
         reply_refused(c, &e);
     } else {
@@ -122,12 +115,15 @@ static bool stream_item(void *user, size_t index, const char *json, size_t n)
 }
 
 /* Of changes that go back to their mounts. */
-static void stream_event(void *user, const char *event, const char *json, size_t n)
+static void stream_event(void *user, const struct mount *m, const struct sync_event *event)
 {
+    cleanup_with(buf_done) struct buf json = BUF_INIT(0);
     struct streaming *s = user;
 
     stream_begin(s);
-    (void)sse_send(&s->sse, event, NULL, json, n);
+    sync_event_json(m, event, &json);
+    if (!json.failed)
+        (void)sse_send(&s->sse, sync_event_name(event), NULL, json.p, json.n);
 }
 
 static void stream_done(void *user, struct turn *t)
@@ -174,6 +170,7 @@ static void call_stream(struct http_call *c, struct fsession *session, struct bu
                                .request_id = http_request(c)->id,
                                .asked_us = clock_us(),
                                .stream = true,
+                               .render = turn_json,
                                .done = stream_done,
                                .item = stream_item,
                                .event = stream_event,
@@ -200,10 +197,11 @@ static void call_stream(struct http_call *c, struct fsession *session, struct bu
 
 void api_session_call(struct http_call *c)
 {
-    struct buf text;
+    struct buf text = BUF_INIT(0);
     struct turn_order order = {.text = &text,
                                .request_id = http_request(c)->id,
                                .asked_us = clock_us(),
+                               .render = turn_json,
                                .done = on_done,
                                .user = c};
     struct fsession *s = find(c);
@@ -212,9 +210,8 @@ void api_session_call(struct http_call *c)
 
     if (!s)
         return;
-    if (body_copy(c, &text) < 0) {
-        reply_status(c, 503);
-    } else if (wants_stream(c)) {
+    text = http_take_body(c);
+    if (wants_stream(c)) {
         call_stream(c, s, &text);
     } else if (fsession_call(s, &order, &t, &e) < 0) {
         buf_done(&text);
@@ -243,8 +240,11 @@ const struct shape reset_shape = {reset_fields, ARRAY_LEN(reset_fields), SHAPE_N
 void api_session_reset(struct http_call *c)
 {
     const struct http_request *r = http_request(c);
-    struct turn_order order = {
-        .request_id = r->id, .asked_us = clock_us(), .done = on_done, .user = c};
+    struct turn_order order = {.request_id = r->id,
+                               .asked_us = clock_us(),
+                               .render = turn_json,
+                               .done = on_done,
+                               .user = c};
     struct fsession *s = find(c);
     cleanup_with(shaping_done) struct shaping shaping = {0};
     struct reset_body body = {0};

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions and the answers of their turns as JSON, in the fields of a function call's result. */
+#include "http/api/functions/session_json.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "app/daemon/app.h"
-#include "app/function/call_inner.h"
-#include "base/jw.h"
 #include "core/denial.h"
+#include "core/languages.h"
+#include "core/port_jail.h"
+#include "http/api/functions/function_json.h"
 
-enum { US_PER_MS = 1000, MS_PER_S = 1000, MB = 20 };
+enum {
+    US_PER_MS = 1000,
+    MS_PER_S = 1000,
+    MB = 20,
+    ESCAPE_FACTOR = 6,       /* one byte becomes at most \u00XX */
+    RESULT_ROOM = 64 * 1024, /* an answer beside its texts */
+};
 
 /* ---- a session ---- */
 
@@ -30,7 +39,7 @@ static void write_usage(struct jw *w, const struct fsession *s)
 
 static void write_limits(struct jw *w, const struct fsession *s)
 {
-    const struct limits *l = &s->limits;
+    const struct limits *l = &s->program.limits;
 
     jw_key(w, "limits");
     jw_object(w);
@@ -50,9 +59,10 @@ static void write_session(struct jw *w, const struct fsession *s)
 
     jw_object(w);
     jw_kv_string(w, "id", s->id);
-    jw_kv_string(w, "language", s->lang >= 0 ? call_lang((size_t)s->lang)->name : NULL);
-    jw_kv_string(w, "engine", s->wasm ? "wasm" : "native");
-    jw_kv_string(w, "isolation", s->where.jail ? s->where.jail->ops->name : NULL);
+    jw_kv_string(w, "language",
+                 s->program.lang >= 0 ? call_lang((size_t)s->program.lang)->name : NULL);
+    jw_kv_string(w, "engine", s->program.wasm ? "wasm" : "native");
+    jw_kv_string(w, "isolation", s->program.where.jail ? s->program.where.jail->ops->name : NULL);
     jw_kv_string(w, "state", fsession_state_name(s->state));
     jw_kv_string(w, "createdAt", s->created_at);
     jw_kv_int(w, "generation", s->generation);
@@ -136,14 +146,14 @@ static void write_meta(struct jw *w, const struct turn *t)
     jw_object(w);
     jw_kv_double(w, "duration", timing_ms(t->at.asked, t->at.collected), 3);
     if (t->kind == TURN_CALL)
-        jw_kv_string(w, "signatureSource", signature_source_name(t->source));
+        jw_kv_string(w, "signatureSource", signature_source_name(t->binding.source));
     jw_kv_string(w, "callId", t->call_id);
     jw_kv_string(w, "engine", t->wasm ? "wasm" : "native");
     jw_kv_string(w, "language", t->lang >= 0 ? call_lang((size_t)t->lang)->name : NULL);
     if (t->request.function.p)
         jw_kv_bytes(w, "functionName", t->request.function.p, t->request.function.n);
     if (t->tree)
-        call_loading_json(w, t->tree);
+        loading_json(w, t->tree);
     jw_object_end(w);
 }
 
@@ -158,6 +168,14 @@ static unsigned denied_to(const struct turn *t)
     });
 }
 
+static size_t room_for(const struct turn *t)
+{
+    size_t room = RESULT_ROOM + files_room(&t->changes) +
+                  ESCAPE_FACTOR * (t->output.out.n + t->output.err.n + t->request.function.n);
+
+    return room + t->result.n + t->error.n + (t->synced ? sync_report_room(t->synced) : 0);
+}
+
 void turn_json(struct turn *t, struct buf *out)
 {
     const struct run_output *o = &t->output;
@@ -165,6 +183,7 @@ void turn_json(struct turn *t, struct buf *out)
     const unsigned denied = good ? 0 : denied_to(t);
     struct jw w = JW(out);
 
+    *out = BUF_INIT(room_for(t));
     jw_object(&w);
     if (t->kind == TURN_CREATE && good)
         jw_kv_string(&w, "id", t->id);
@@ -181,10 +200,11 @@ void turn_json(struct turn *t, struct buf *out)
     jw_kv_bytes(&w, "stderr", o->err.p ? o->err.p : "", o->err.n);
     jw_kv_int(&w, "exitCode", t->outcome.exit_code);
     if (t->scanned)
-        call_files_json(&w, &t->changes, &t->request, t->left_out);
-    if (t->synced.n > 0) {
+        files_json(&w, &t->changes, &t->request, t->left_out);
+    if (t->synced) {
         jw_key(&w, "sync");
-        jw_raw(&w, t->synced.p, t->synced.n);
+        sync_report_json(t->synced, out);
+        w.comma = true;
     }
     write_about(&w, t);
     write_meta(&w, t);
@@ -193,12 +213,12 @@ void turn_json(struct turn *t, struct buf *out)
     if (o->err_truncated)
         jw_kv_bool(&w, "stderrTruncated", true);
     if (t->at.started > 0 || t->reason != END_EXIT) {
-        call_termination_json(&w, t->reason, t->signal, &t->outcome,
-                              denials_hint(denied, DENIAL_EPHEMERAL));
+        termination_json(&w, t->reason, t->signal, &t->outcome,
+                         denials_hint(denied, DENIAL_EPHEMERAL));
         denials_json(&w, denied, DENIAL_EPHEMERAL);
-        call_isolation_json(&w, t->jail ? t->jail : t->app->jail, t->warm);
+        isolation_json(&w, t->jail ? t->jail : t->app->jail, t->warm);
     }
-    call_timings_json(&w, &t->at);
+    timings_json(&w, &t->at);
     jw_object_end(&w);
 }
 

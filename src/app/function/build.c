@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "app/function/call_compile.h"
+#include "app/function/build.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "app/daemon/app.h"
-#include "app/function/call_inner.h"
 #include "app/function/compile_cache.h"
+#include "app/function/program.h"
+#include "base/base64.h"
 #include "base/os.h"
 #include "function/dispatch.h"
 #include "lang/lang_call.h"
@@ -20,14 +22,28 @@ enum {
     GENERATION = 6, /* of dispatchers and of this key: another number makes every key another */
 };
 
-void call_build_free(struct call_build *b)
+static const char magic[] = {'\0', 'a', 's', 'm', 1, 0, 0, 0};
+
+struct build *build_new(struct program *p)
+{
+    struct build *b = calloc(1, sizeof *b);
+
+    if (!b)
+        return NULL;
+    b->whose = p;
+    b->code = BUF_INIT(p->request.code.n + CODE_OVERHEAD);
+    b->dispatcher = BUF_INIT(DISPATCH_MAX);
+    b->made = BUF_INIT(COMPILE_PROGRAM_MAX + 1);
+    return b;
+}
+
+void build_free(struct build *b)
 {
     if (!b)
         return;
-    run_free(b->run);
     buf_done(&b->code);
     buf_done(&b->dispatcher);
-    buf_done(&b->program);
+    buf_done(&b->made);
     run_result_done(&b->result);
     free(b);
 }
@@ -59,10 +75,10 @@ static bool has_spliced_line(struct bytes code)
 }
 
 /* Only code that names a file for the compiler (#include, #embed, .incbin) can depend on files. */
-static bool may_include(const struct call_build *b)
+static bool may_include(const struct build *b)
 {
     static const char *const words[] = {"inc", "embed", "?\?/"}; /* the last is a backslash, too */
-    struct bytes code = b->request->code;
+    struct bytes code = b->whose->request.code;
 
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (memmem(code.p, code.n, words[i], strlen(words[i])))
@@ -70,14 +86,15 @@ static bool may_include(const struct call_build *b)
     return has_spliced_line(code);
 }
 
-static struct lang_compile compile_spec(const struct call_build *b)
+static struct lang_compile compile_spec(const struct build *b)
 {
-    const struct call_request *r = b->request;
+    const struct program *p = b->whose;
+    const struct call_request *r = &p->request;
 
     return (struct lang_compile){
-        .id = b->id,
-        .lang = b->lang,
-        .wasm = b->wasm,
+        .id = p->id,
+        .lang = (enum call_lang_id)p->lang,
+        .wasm = p->wasm,
         .std = r->std,
         .files = r->files,
         .files_n = may_include(b) ? r->files_n : 0,
@@ -87,11 +104,11 @@ static struct lang_compile compile_spec(const struct call_build *b)
     };
 }
 
-static int make_key(struct call_build *b, struct err *e)
+static int make_key(struct build *b, struct err *e)
 {
     const struct lang_compile spec = compile_spec(b);
     cleanup_with(sha256_freep) struct sha256 *h = sha256_new();
-    const char *compiler = lang_compiler(b->lang, b->wasm);
+    const char *compiler = lang_compiler(spec.lang, spec.wasm);
     const int generation = GENERATION;
     struct lang_compile_args args;
     size_t args_n = lang_compile_args(&spec, &args);
@@ -119,64 +136,53 @@ static int make_key(struct call_build *b, struct err *e)
     return 0;
 }
 
-/* ---- preparing ---- */
+/* ---- before the compiler ---- */
 
-struct call_build *call_build_new(struct app *a, const char *id, int lang,
-                                  const struct call_request *request)
-{
-    struct call_build *b = calloc(1, sizeof *b);
-
-    if (!b)
-        return NULL;
-    b->app = a;
-    b->engine = a->engine;
-    b->id = id;
-    b->lang = (enum call_lang_id)lang;
-    b->request = request;
-    b->code = BUF_INIT(request->code.n + CODE_OVERHEAD);
-    b->dispatcher = BUF_INIT(DISPATCH_MAX);
-    b->program = BUF_INIT(COMPILE_PROGRAM_MAX + 1);
-    return b;
-}
-
-int call_build_seal(struct call_build *b, struct err *e)
+int build_look_up(struct build *b, struct err *e)
 {
     if (make_key(b, e) < 0)
         return -1;
-    if (compile_cache_get(b->app->programs, b->key, &b->program) < 0)
-        buf_clear(&b->program);
+    if (compile_cache_get(b->whose->app->programs, b->key, &b->made) < 0)
+        buf_clear(&b->made);
     return 0;
 }
 
-int call_build_prepare(struct call *c, struct err *e)
+/* Only the envelope is looked at; what is in the module is V8's business, inside a sandbox. */
+int build_take_module(struct build *b, struct err *e)
 {
-    struct json_value output = {0};
-    struct dispatch d = {
-        .cpp = c->lang == CALL_CPP,
-        .body = c->body,
-        .function = c->function,
-        .signature = c->signature,
-    };
+    const struct bytes code = b->whose->request.code;
+    struct buf *out = &b->made;
 
-    c->build = call_build_new(c->app, c->id, c->lang, &c->request);
-    if (!c->build)
-        return err_set(e, ERR_HOST, "out of memory");
-    c->build->wasm = c->wasm;
-    c->build->engine = c->where.engine;
-    if (c->request.schema.p && json_get(c->request.schema, "output", &output))
-        d.output = output;
-    dispatch_code(&d, c->request.code, &c->build->code);
-    if (dispatch_write(&d, &c->build->dispatcher, e) < 0)
-        return -1;
-    return call_build_seal(c->build, e);
+    if (base64_decode(code.p, code.n, out) < 0)
+        return err_set(e, ERR_CALLER,
+                       "code: should be a WebAssembly module in base64, at most %d "
+                       "bytes of it",
+                       COMPILE_PROGRAM_MAX);
+    if (out->n < sizeof magic || memcmp(out->p, magic, sizeof magic) != 0)
+        return err_set(e, ERR_CALLER,
+                       "code: this is no WebAssembly module: it does not begin with \\0asm and "
+                       "version 1");
+    return 0;
 }
 
-/* ---- compiling ---- */
+/* ---- the compiler ---- */
 
-static void on_file(void *user, struct run_file *f)
+int build_plan(struct build *b, struct plan **ret, struct err *e)
+{
+    struct lang_compile spec = compile_spec(b);
+
+    if (spec.files_n > 0)
+        spec.dirs = program_dirs_text(b->whose);
+    b->limits = app_limits(b->whose->app, COMPILE_MS);
+    b->limits.output_max = COMPILE_OUTPUT;
+    spec.limits = b->limits;
+    run_result_init(&b->result, &b->limits);
+    return lang_compile_plan(&spec, ret, e);
+}
+
+void build_on_file(struct build *b, struct run_file *f)
 {
     static const char top[] = "workspace/";
-    struct call_build *b = user;
     const char *name = f->name;
     struct stat st;
     size_t got = 0;
@@ -186,12 +192,12 @@ static void on_file(void *user, struct run_file *f)
         name += sizeof top - 1;
     if (strcmp(name, lang_compiled_name) != 0 || fstat(f->fd, &st) < 0)
         return;
-    if (st.st_size > COMPILE_PROGRAM_MAX || buf_reserve(&b->program, (size_t)st.st_size) < 0) {
+    if (st.st_size > COMPILE_PROGRAM_MAX || buf_reserve(&b->made, (size_t)st.st_size) < 0) {
         b->too_large = true;
         return;
     }
     while (got < (size_t)st.st_size) {
-        ssize_t n = pread(f->fd, b->program.p + got, (size_t)st.st_size - got, (off_t)got);
+        ssize_t n = pread(f->fd, b->made.p + got, (size_t)st.st_size - got, (off_t)got);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -199,54 +205,29 @@ static void on_file(void *user, struct run_file *f)
             return; /* not whole: as if it were not there */
         got += (size_t)n;
     }
-    b->program.n = got;
+    b->made.n = got;
 }
 
-static void on_done(void *user)
-{
-    struct call_build *b = user;
-
-    if (b->result.reason != END_EXIT || b->result.exit_code != 0)
-        buf_clear(&b->program);
-    if (b->program.n > 0)
-        compile_cache_put(b->app->programs, b->key, b->program.p, b->program.n);
-    run_free(take_ptr(&b->run));
-    b->done(b->user);
-}
-
-int call_build_start(struct call_build *b, const char *dirs, struct err *e)
-{
-    struct run_events events = {.file = on_file, .done = on_done, .user = b};
-    struct lang_compile spec = compile_spec(b);
-    struct plan *plan = NULL;
-    int started;
-
-    if (spec.files_n > 0)
-        spec.dirs = dirs;
-    b->limits = app_limits(b->app, COMPILE_MS);
-    b->limits.output_max = COMPILE_OUTPUT;
-    spec.limits = b->limits;
-    run_result_init(&b->result, &b->limits);
-    if (lang_compile_plan(&spec, &plan, e) < 0)
-        return -1;
-    started = run_start(b->engine, plan, &b->result, &events, &b->run, e);
-    lang_compile_free(plan);
-    return started;
-}
-
-void call_build_failure(const struct call_build *b, char *out, size_t n)
+int build_end(struct build *b, struct err *e)
 {
     const struct run_result *r = &b->result;
     const char *error = r->err.n ? strstr(r->err.p, "error:") : NULL;
     const char *line = error;
 
+    if (r->reason != END_EXIT || r->exit_code != 0)
+        buf_clear(&b->made);
+    if (b->made.n > 0) {
+        compile_cache_put(b->whose->app->programs, b->key, b->made.p, b->made.n);
+        return 0;
+    }
     while (line && line > r->err.p && line[-1] != '\n')
         line--;
     if (r->reason == END_TIMEOUT)
-        (void)snprintf(out, n, "the compiler did not end in time");
+        (void)err_set(e, ERR_CALLER, "the compiler did not end in time");
     else if (line)
-        (void)snprintf(out, n, "%.*s", (int)strcspn(line, "\n"), line);
+        (void)err_set(e, ERR_CALLER, "%.*s", (int)strcspn(line, "\n"), line);
     else
-        (void)snprintf(out, n, "the compiler failed (%s)%s%s", end_reason_name(r->reason),
-                       r->fault[0] ? ": " : "", r->fault);
+        (void)err_set(e, ERR_CALLER, "the compiler failed (%s)%s%s", end_reason_name(r->reason),
+                      r->fault[0] ? ": " : "", r->fault);
+    return err_type(e, ERR_NONE, "CompileError");
 }

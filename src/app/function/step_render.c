@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* The answer: a value becomes text, in the words of whoever asked. */
+#include "app/function/function_task.h"
+
+enum { RENDER_INLINE = 256 * 1024 }; /* larger answers do not block the loop */
+
+static size_t bytes_of(const struct call_result *r)
+{
+    size_t n = r->run->out.n + r->run->err.n + r->run->result.n + r->run->error.n;
+
+    return n + (r->changes ? changes_bytes(r->changes) : 0);
+}
+
+static void render(struct task *t)
+{
+    struct function_task *f = function_of(t);
+
+    f->order.render(&f->result, &f->json);
+}
+
+enum task_go function_render(struct task *t, struct err *e)
+{
+    struct function_task *f = function_of(t);
+
+    (void)e;
+    t->result.at.collected = clock_us();
+    if (t->refused.kind != ERR_NONE || !f->order.done)
+        return TASK_NEXT;
+    if (bytes_of(&f->result) > RENDER_INLINE)
+        return task_beside(t, render, WORK_LONG);
+    render(t);
+    return TASK_NEXT;
+}
