@@ -3,15 +3,15 @@
  * Port: a control plane that wants to hear of executions besides whoever asked
  * for them.
  *
- * Bodies are made by the app; the adapter knows addresses, retries and how
- * nothing gets lost. All of it is called on the loop, and calls back from the
- * loop.
+ * The adapter knows words, addresses, retries and how nothing gets lost. All of it is called on the
+ * loop, and calls back from the loop.
  */
 #pragma once
 
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "core/port_run.h"
 
 struct report;      /* one control plane */
 struct report_beat; /* a heartbeat under way; the adapter's */
@@ -27,8 +27,18 @@ struct report_counts {
     uint64_t waiting, spooled, spooled_bytes; /* now */
 };
 
+/* What became of an execution. */
+struct report_result {
+    const struct run_result *run;
+    bool succeeded;
+    const char *const *artifacts; /* paths */
+    size_t artifacts_n;
+};
+
 struct report_ops {
     const char *name;
+    /* The body of result(). Pure; may run on a worker. */
+    void (*write)(const struct report_result *r, struct buf *out);
     /*
      * The result of an execution; the body is taken (emptied). kept() is called
      * once, maybe before this returns: from then on the result survives the end

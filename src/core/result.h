@@ -50,3 +50,10 @@ struct stamps {
     uint64_t ended;     /* everything inside was dead */
     uint64_t collected; /* artifacts and usage gathered */
 };
+
+/* How long its parts took, in microseconds. */
+struct spans {
+    uint64_t queue, start, run, collect, total;
+};
+/* What never ran spent all its time waiting. */
+struct spans spans_of(const struct stamps *at);

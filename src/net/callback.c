@@ -149,6 +149,7 @@ static void counts(const struct report *r, struct report_counts *ret)
 
 static const struct report_ops ops = {
     .name = "http",
+    .write = callback_write,
     .result = callback_result,
     .beat = callback_beat,
     .beat_cancel = callback_beat_cancel,

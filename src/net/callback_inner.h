@@ -79,6 +79,9 @@ uint64_t callback_pause_ms(const struct callback *cb, uint32_t attempt, uint32_t
 /* Tells whoever waits for it when nothing is under way any more. */
 void callback_quiet_check(struct callback *cb);
 
+/* ---- callback_write.c ---- */
+void callback_write(const struct report_result *r, struct buf *out);
+
 /* ---- callback_result.c ---- */
 void callback_result(struct report *r, const char *id, struct buf *body, report_fn *kept,
                      void *user);

@@ -18,6 +18,7 @@
 #include "app/daemon/app.h"
 #include "fake/fake_jail.h"
 #include "fake/fake_lang.h"
+#include "http/api/execute/execution_json.h"
 #include "store/store.h"
 #include "store/work_threads.h"
 #include "wire/wire.h"
@@ -36,10 +37,13 @@ struct world {
 
 static void on_done(void *user, struct execution *x)
 {
+    struct buf json = BUF_INIT(execution_json_room(x));
     struct world *w = user;
 
     w->done++;
-    (void)snprintf(w->last, sizeof w->last, "%.500s", x->json.p);
+    execution_result_json(x, &json);
+    (void)snprintf(w->last, sizeof w->last, "%.500s", json.p);
+    buf_done(&json);
 }
 
 static void on_idle(void *user)

@@ -12,6 +12,7 @@
 #include "app/daemon/app.h"
 #include "base/json.h"
 #include "fake/fake_jail.h"
+#include "http/api/execute/execution_json.h"
 
 struct scene {
     struct fake_jail jail;
@@ -30,6 +31,7 @@ static int setup(void **state)
     s->app = calloc(1, sizeof *s->app);
     assert_non_null(s->app);
     s->app->jail = s->x.jail = &s->jail.jail;
+    s->x.ran_in = (struct ran_in){.jail = "fake", .traits = JAIL_FS | JAIL_PID};
     s->x.app = s->app;
     s->x.task.limits = (struct limits){.wall_ms = 2000,
                                        .memory_max = 64 << 20,

@@ -114,6 +114,8 @@ void execution_join(struct execution *x, struct execution_waiter *w);
 void execution_leave(struct execution *x, struct execution_waiter *w);
 /* Ends it early; done() still comes, later. Nothing happens to a finished one. */
 void execution_stop(struct execution *x, enum end_reason why);
+/* Forgets one that is done. */
+void execution_forget(struct execution *x);
 /* Refuses new ones from now on. */
 void app_refuse_new(struct app *a);
 /* Ends those nobody waits for. */

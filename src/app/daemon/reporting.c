@@ -13,16 +13,6 @@ static const char token_default[] = "dev_token_only_for_testing";
 
 enum { MS_PER_S = 1000 };
 
-/* The control plane knows no "error", and tells a shutdown from a failure. */
-const char *report_status(const struct execution *x)
-{
-    if (x->task.result.reason == END_SHUTDOWN)
-        return "crashed";
-    if (x->verdict.status == STATUS_ERROR)
-        return exec_status_name(STATUS_FAILED);
-    return exec_status_name(x->verdict.status);
-}
-
 int report_check(const struct config *c, struct err *e)
 {
     if (!c->control_plane_url[0])

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a control plane is told of a finished execution, and the control plane as configured. */
+/* The control plane as configured. */
 #pragma once
 
 #include "base/cleanup.h"
 #include "base/err.h"
 
 struct app;
-struct buf;
 struct config;
-struct execution;
 struct boot_identity;
 
 /* Is what is configured a control plane that can be told? Nothing is touched. */
@@ -19,6 +17,3 @@ must_check int report_prepare(const struct app *a, const struct boot_identity *w
 /* Opens the control plane of the configuration as a->report; stays NULL when there is none. */
 must_check int report_open(struct app *a, struct err *e);
 void report_close(struct app *a); /* close the workers first */
-
-/* The status on that wire: success, failed, timeout or crashed. */
-const char *report_status(const struct execution *x);

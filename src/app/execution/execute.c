@@ -19,12 +19,9 @@
 #include "store/shelf.h"
 
 enum {
-    ID_RANDOM = 8,               /* characters behind the date */
-    FILES_AHEAD = 16,            /* copies under way before the scan has to wait */
-    RENDER_INLINE = 256 * 1024,  /* larger answers are made on a worker */
-    RENDER_OVERHEAD = 64 * 1024, /* an answer beside its texts and artifacts */
-    RENDER_FIRST = 1024,         /* what that is in most answers */
-    ESCAPE_FACTOR = 6,           /* one byte becomes at most \u00XX */
+    ID_RANDOM = 8,             /* characters behind the date */
+    FILES_AHEAD = 16,          /* copies under way before the scan has to wait */
+    JUDGE_INLINE = 256 * 1024, /* larger results are looked at on a worker */
     MS_PER_S = 1000,
     LOOK_FIRST_MS = 300, /* until a session's workspace is first measured in an execution */
     LOOK_MS = 1000,      /* and between two looks, */
@@ -77,16 +74,7 @@ static void keep_code(struct execution *x)
         code_cache_add(x->app->codes, (struct bytes){x->code.p, x->code.n},
                        (struct bytes){to->p, to->n});
     buf_done(&x->code);
-}
-
-/* What is asked for later is in the answer, but for the last report. */
-static void keep_progress(struct execution *x)
-{
-    struct buf last = x->task.result.progress;
-
-    x->task.result.progress = (struct buf){0};
-    run_result_done(&x->task.result);
-    x->task.result.progress = last;
+    buf_done(&x->task.result.compiled);
 }
 
 static void place_leave(struct execution *x)
@@ -117,7 +105,6 @@ static void account(struct task *t)
     a->metrics.artifacts += x->artifacts.n;
     log_done(x);
     keep_code(x);
-    keep_progress(x);
     app_expiry_arm(a);
     registry_finish(&a->registry, x, clock_us());
     app_idle_check(a);
@@ -125,33 +112,39 @@ static void account(struct task *t)
 
 /* ---- the result ---- */
 
-static void render(struct task *t)
+/* What a control plane is told. */
+static void write_report(struct execution *x)
 {
-    struct execution *x = of(t);
-    const struct run_result *r = &t->result;
-    size_t room = RENDER_OVERHEAD;
+    struct report *r = x->app->report;
+    const char **names = calloc(x->artifacts.n + 1, sizeof *names);
+    struct report_result told = {.run = &x->task.result,
+                                 .succeeded = x->verdict.status == STATUS_SUCCESS,
+                                 .artifacts = names};
 
-    verdict_reach(&t->result, &t->limits, &x->verdict);
-    room += (r->out.n + r->err.n) * ESCAPE_FACTOR + r->result.n + r->error.n;
-    for (size_t i = 0; i < x->artifacts.n; i++)
-        room += 2 * ESCAPE_FACTOR * strlen(x->artifacts.v[i]->path) + RENDER_OVERHEAD / 64;
-    x->json = BUF_INIT(room);
-    (void)buf_reserve(&x->json, RENDER_FIRST + r->out.n + r->err.n + r->result.n);
-    execution_result_json(x, &x->json);
-    if (!x->app->report)
-        return;
-    x->told_json = BUF_INIT(room);
-    execution_told_json(x, &x->told_json);
+    for (size_t i = 0; names && i < x->artifacts.n; i++)
+        if (!artifact_is_lost(x->artifacts.v[i]))
+            names[told.artifacts_n++] = x->artifacts.v[i]->path;
+    r->ops->write(&told, &x->report);
+    free(names);
 }
 
-static enum task_go step_render(struct task *t, struct err *e)
+static void judge(struct task *t)
+{
+    struct execution *x = of(t);
+
+    verdict_reach(&t->result, &t->limits, &x->verdict);
+    if (x->app->report)
+        write_report(x);
+}
+
+static enum task_go step_judge(struct task *t, struct err *e)
 {
     const struct run_result *r = &t->result;
 
     (void)e;
-    if (r->out.n + r->err.n + r->result.n + r->error.n > RENDER_INLINE)
-        return task_beside(t, render, WORK_LONG);
-    render(t);
+    if (r->out.n + r->err.n + r->result.n + r->error.n > JUDGE_INLINE)
+        return task_beside(t, judge, WORK_LONG);
+    judge(t);
     return TASK_NEXT;
 }
 
@@ -170,7 +163,7 @@ static enum task_go step_report(struct task *t, struct err *e)
     if (!r)
         return TASK_NEXT;
     task_release(t);
-    r->ops->result(r, x->id, &x->told_json, on_safe, t);
+    r->ops->result(r, x->id, &x->report, on_safe, t);
     return TASK_WAIT;
 }
 
@@ -394,7 +387,7 @@ static const struct task_step steps[] = {
     {"run",       TASK_STARTING,   step_run},
     {"collect",   TASK_COLLECTING, step_collect,   .always = true},
     {"collected", TASK_COLLECTING, step_collected, .always = true},
-    {"render",    TASK_COLLECTING, step_render,    .always = true},
+    {"judge",     TASK_COLLECTING, step_judge,     .always = true},
     {"report",    TASK_COLLECTING, step_report,    .always = true},
 };
 /* clang-format on */
@@ -413,6 +406,10 @@ void execution_free(struct execution *x)
 {
     struct app *a = x->app;
 
+    if (x->holds > 0) {
+        x->forgotten = true;
+        return;
+    }
     heart_stop(x);
     looks_stop(x);
     task_done(&x->task);
@@ -421,10 +418,20 @@ void execution_free(struct execution *x)
         store_drop(a->store, x->artifacts.v[i]->stored.number);
     artifacts_done(&x->artifacts);
     shelf_release(x->dependencies);
-    buf_done(&x->json);
-    buf_done(&x->told_json);
+    buf_done(&x->report);
     buf_done(&x->code);
     free(x);
+}
+
+void execution_hold(struct execution *x)
+{
+    x->holds++;
+}
+
+void execution_drop(struct execution *x)
+{
+    if (--x->holds == 0 && x->forgotten)
+        execution_free(x);
 }
 
 static void make_id(char out[EXECUTION_ID_MAX + 1])
@@ -486,6 +493,8 @@ static int prepare(struct execution *x, const struct exec_order *o, struct err *
     if (place_find(a, o->isolation ? o->isolation : "", &where, e) < 0)
         return -1;
     x->jail = where.jail;
+    x->ran_in.traits = where.jail->traits;
+    keep(x->ran_in.jail, sizeof x->ran_in.jail, where.jail->ops->name);
     x->task.engine = where.engine;
     spec.execution_id = x->id;
     if (x->session_id[0]) {
@@ -536,6 +545,19 @@ int app_execute(struct app *a, const struct exec_order *o, struct execution **re
 struct execution *app_find(const struct app *a, const char *id)
 {
     return registry_find(&a->registry, id);
+}
+
+/* One that was answered a moment ago is not accounted for yet, and may not outlive that. */
+void execution_forget(struct execution *x)
+{
+    struct app *a = x->app;
+    char id[EXECUTION_ID_MAX + 1];
+
+    memcpy(id, x->id, sizeof id);
+    run_after_all(x->task.engine);
+    x = registry_find(&a->registry, id);
+    if (x)
+        registry_forget(&a->registry, x);
 }
 
 bool execution_is_same(const struct execution *x, const unsigned char *digest)

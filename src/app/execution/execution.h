@@ -20,12 +20,12 @@
 #include "base/sha256.h"
 #include "core/exec_spec.h"
 
-enum { EXECUTION_ID_MAX = 128, REQUEST_ID_MAX = 128 };
+enum { EXECUTION_ID_MAX = 128, REQUEST_ID_MAX = 128, EXECUTION_JAIL_MAX = 32 };
 
 struct app;
 struct execution;
 
-/* Exactly once, from the loop, never from inside app_execute(). x->json is the answer. */
+/* Exactly once, from the loop, never from inside app_execute(). Its result is final. */
 typedef void execution_done_fn(void *user, struct execution *x);
 
 /* Somebody who waits for the end. Owned by whoever waits. */
@@ -33,6 +33,12 @@ struct execution_waiter {
     execution_done_fn *done;
     void *user;
     LIST_ENTRY(execution_waiter) link;
+};
+
+/* The jail, for as long as the execution is kept. */
+struct ran_in {
+    char jail[EXECUTION_JAIL_MAX];
+    unsigned traits; /* enum jail_trait */
 };
 
 /* Its artifacts on their way to the store. */
@@ -61,16 +67,18 @@ struct execution {
     struct shelf_item *dependencies;    /* held while it runs; NULL: none */
     unsigned char digest[SHA256_BYTES]; /* of what was asked for */
     struct jail *jail;                  /* it runs there */
-    struct buf code;                    /* if it is to be kept with what it is compiled to */
+    struct ran_in ran_in;
+    struct buf code; /* if it is to be kept with what it is compiled to */
     struct verdict verdict;
     struct artifacts artifacts;
     struct collecting collecting;
     struct watch watch;
     uint64_t kept_bytes;  /* what it counts for in the registry */
     uint64_t finished_us; /* monotonic; 0: still under way */
-    struct buf json;      /* the ExecutionResult */
-    struct buf told_json; /* what a control plane is told; until it has been handed over */
+    struct buf report;    /* what a control plane is told; until it has been handed over */
     struct heart heart;
+    unsigned holds;  /* somebody reads it beside the loop */
+    bool forgotten;  /* to be freed by the last of them */
     bool unattended; /* asked for by somebody who does not wait: it goes on whoever leaves */
     LIST_HEAD(execution_waiters, execution_waiter) waiters;
     TAILQ_ENTRY(execution) link;  /* active or finished */
@@ -86,10 +94,6 @@ static inline bool execution_is_done(const struct execution *x)
 }
 
 void execution_free(struct execution *x); /* for the registry */
-
-/* Writes the ExecutionResult. Pure; may run on a worker. */
-void execution_result_json(const struct execution *x, struct buf *out);
-/* The same for a control plane: its eight members and nothing else. */
-void execution_told_json(const struct execution *x, struct buf *out);
-/* Value of the Server-Timing header. */
-void execution_server_timing(const struct execution *x, char out[SERVER_TIMING_MAX]);
+/* It stays in memory, forgotten or not, until it is dropped as often. */
+void execution_hold(struct execution *x);
+void execution_drop(struct execution *x);

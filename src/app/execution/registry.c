@@ -86,9 +86,17 @@ bool registry_charge(struct registry *r, struct execution *x, uint64_t bytes)
     return true;
 }
 
+/* What it takes in memory, but for its artifacts, which were counted when they came. */
+static uint64_t bytes_of(const struct execution *x)
+{
+    const struct run_result *r = &x->task.result;
+
+    return sizeof *x + r->out.cap + r->err.cap + r->result.cap + r->error.cap + r->progress.cap;
+}
+
 void registry_finish(struct registry *r, struct execution *x, uint64_t now_us)
 {
-    bool kept = registry_charge(r, x, x->json.n + x->task.result.progress.n);
+    bool kept = registry_charge(r, x, bytes_of(x));
 
     TAILQ_REMOVE(&r->active, x, link);
     r->active_n--;

@@ -14,6 +14,8 @@
 #include "base/sha256.h"
 #include "core/languages.h"
 #include "http/api/api.h"
+#include "http/api/execute/execution_json.h"
+#include "http/api/execute/execution_reply.h"
 #include "http/api/problem.h"
 #include "http/server/reply.h"
 
@@ -245,17 +247,13 @@ struct waiting {
     struct execution *x; /* the app's */
 };
 
-/* The registry keeps the text, too: a small one is copied, which is cheaper than sharing. */
-static void reply_result(struct http_call *c, const struct execution *x)
+static void reply_result(struct http_call *c, struct execution *x)
 {
-    struct buf body = BUF_INIT(x->json.max);
     char timing[SERVER_TIMING_MAX];
 
     execution_server_timing(x, timing);
     http_set_header(c, "Server-Timing", timing);
-    if (buf_put(&body, x->json.p, x->json.n) < 0 || x->json.failed)
-        body.failed = true;
-    http_reply_json(c, 200, &body);
+    api_reply_execution(c, x, execution_result_json);
 }
 
 static void on_done(void *user, struct execution *x)

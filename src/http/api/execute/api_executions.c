@@ -6,6 +6,8 @@
 #include "base/jw.h"
 #include "base/mime.h"
 #include "http/api/api.h"
+#include "http/api/execute/execution_json.h"
+#include "http/api/execute/execution_reply.h"
 #include "http/server/reply.h"
 
 enum { STATE_JSON_MAX = 4096, ETAG_MAX = STORE_HEX_MAX + 2 };
@@ -24,50 +26,12 @@ static struct execution *find(struct http_call *c)
     return x;
 }
 
-/* Written by a tenant: shown only when it is JSON. */
-static void write_progress(struct jw *w, const struct buf *b)
-{
-    struct json_value v;
-    struct err e;
-
-    jw_key(w, "progress");
-    if (b->n > 0 && json_parse(b->p, b->n, 0, &v, &e) == 0)
-        jw_raw(w, v.p, v.n);
-    else
-        jw_null(w);
-}
-
-static void write_execution(struct jw *w, const struct execution *x)
-{
-    bool done = execution_is_done(x);
-
-    jw_object(w);
-    jw_kv_string(w, "execution_id", x->id);
-    jw_kv_string(w, "session_id", x->session_id[0] ? x->session_id : NULL);
-    jw_kv_string(w, "state", execution_state_name(x));
-    jw_kv_string(w, "status", done ? exec_status_name(x->verdict.status) : NULL);
-    jw_kv_string(w, "language", x->app->lang_names[x->lang]);
-    jw_kv_string(w, "created_at", x->created_at);
-    write_progress(w, &x->task.result.progress);
-    jw_key(w, "result");
-    if (done && x->json.n > 0)
-        jw_raw(w, x->json.p, x->json.n);
-    else
-        jw_null(w);
-    jw_object_end(w);
-}
-
 void api_execution_get(struct http_call *c)
 {
-    const struct execution *x = find(c);
-    struct buf body = BUF_INIT(0);
-    struct jw w = JW(&body);
+    struct execution *x = find(c);
 
-    if (!x)
-        return;
-    body.max = STATE_JSON_MAX + x->json.n + x->task.result.progress.n + 6 * strlen(x->session_id);
-    write_execution(&w, x);
-    http_reply_json(c, 200, &body);
+    if (x)
+        api_reply_execution(c, x, execution_json);
 }
 
 /* One under way is ended (202: the fact comes later); a finished one is forgotten. */
@@ -80,7 +44,7 @@ void api_execution_delete(struct http_call *c)
     if (!x)
         return;
     if (execution_is_done(x)) {
-        registry_forget(&http_app(c)->registry, x);
+        execution_forget(x);
         http_reply(c, 204, NULL, NULL);
         return;
     }

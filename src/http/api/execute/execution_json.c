@@ -1,65 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* The ExecutionResult as JSON: the contract's fields first and in its order, then ours. */
+#include "http/api/execute/execution_json.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "app/daemon/app.h"
-#include "app/daemon/reporting.h"
-#include "app/execution/execution.h"
 #include "base/jw.h"
 #include "base/mime.h"
+#include "core/result_write.h"
 
-enum { US_PER_MS = 1000, US_PER_S = 1000000, MIB = 1024 * 1024, SIGNAL_NAME_MAX = 24 };
+enum {
+    US_PER_MS = 1000,
+    SIGNAL_NAME_MAX = 24,
+    OVERHEAD = 64 * 1024, /* an answer beside its texts and artifacts */
+    ARTIFACT_OVERHEAD = 1024,
+    ESCAPE_FACTOR = 6, /* one byte becomes at most \u00XX */
+    STATE_MAX = 4096,  /* an Execution beside its result */
+};
 
 static double ms(uint64_t us)
 {
     return (double)us / US_PER_MS;
-}
-
-struct spans {
-    uint64_t queue, start, run, collect, total; /* microseconds */
-};
-
-/* An execution that never ran spent all its time waiting. */
-static struct spans spans_of(const struct execution *x)
-{
-    const struct stamps *at = &x->task.result.at;
-    bool ran = at->running != 0 && at->ended != 0;
-
-    return (struct spans){
-        .queue = timing_span(at->asked, at->started != 0 ? at->started : at->collected),
-        .start = timing_span(at->started, ran ? at->running : at->collected),
-        .run = ran ? timing_span(at->running, at->ended) : 0,
-        .collect = ran ? timing_span(at->ended, at->collected) : 0,
-        .total = timing_span(at->asked, at->collected),
-    };
-}
-
-static void kv_known(struct jw *w, const char *key, int64_t v)
-{
-    jw_key(w, key);
-    if (v < 0)
-        jw_null(w);
-    else
-        jw_int(w, v);
-}
-
-static void write_metrics(struct jw *w, const struct execution *x, const struct spans *s)
-{
-    const struct usage *u = &x->task.result.usage;
-
-    jw_key(w, "metrics");
-    jw_object(w);
-    jw_kv_double(w, "duration_ms", ms(s->run), 3);
-    jw_kv_double(w, "cpu_time_ms", u->cpu_us < 0 ? 0 : ms((uint64_t)u->cpu_us), 3);
-    jw_key(w, "peak_memory_mb");
-    if (u->memory_peak < 0)
-        jw_null(w);
-    else
-        jw_double(w, (double)u->memory_peak / MIB, 3);
-    kv_known(w, "io_read_bytes", u->io_read);
-    kv_known(w, "io_write_bytes", u->io_write);
-    jw_object_end(w);
 }
 
 static void write_artifact(struct jw *w, const struct artifact *a)
@@ -153,17 +115,15 @@ static void write_termination(struct jw *w, const struct execution *x)
 
 static void write_isolation(struct jw *w, const struct execution *x)
 {
-    const struct jail *j = x->jail;
-
     jw_key(w, "isolation");
     jw_object(w);
-    jw_kv_string(w, "jail", j->ops->name);
+    jw_kv_string(w, "jail", x->ran_in.jail);
     jw_kv_string(w, "template", jail_template_name(x->task.result.template));
     jw_kv_bool(w, "warm", x->task.result.warm);
     jw_key(w, "traits");
     jw_array(w);
     for (unsigned i = 0; i < JAIL_TRAIT_COUNT; i++) {
-        if (j->traits & BIT(i))
+        if (x->ran_in.traits & BIT(i))
             jw_string(w, jail_trait_name(i));
     }
     jw_array_end(w);
@@ -182,65 +142,88 @@ static void write_timings(struct jw *w, const struct spans *s)
     jw_object_end(w);
 }
 
-static void write_output(struct jw *w, const struct execution *x, const struct spans *s)
+static void write_result(struct jw *w, const struct execution *x)
 {
     const struct run_result *r = &x->task.result;
-    bool returned = x->verdict.status == STATUS_SUCCESS && r->result.n > 0;
+    const struct spans s = spans_of(&r->at);
 
-    jw_kv_bytes(w, "stdout", r->out.p ? r->out.p : "", r->out.n);
-    jw_kv_bytes(w, "stderr", r->err.p ? r->err.p : "", r->err.n);
-    jw_kv_int(w, "exit_code", r->exit_code);
-    jw_kv_double(w, "execution_time", (double)s->run / US_PER_S, 6);
-    jw_key(w, "return_value");
-    if (returned)
-        jw_raw(w, r->result.p, r->result.n);
-    else
-        jw_null(w);
+    jw_object(w);
+    jw_kv_string(w, "execution_id", x->id);
+    jw_kv_string(w, "status", exec_status_name(x->verdict.status));
+    result_write_output(w, r, x->verdict.status == STATUS_SUCCESS);
+    result_write_metrics(w, r);
+    write_artifacts(w, x);
+    if (r->out_truncated)
+        jw_kv_bool(w, "stdout_truncated", true);
+    if (r->err_truncated)
+        jw_kv_bool(w, "stderr_truncated", true);
+    if (r->error.n > 0) {
+        jw_key(w, "error");
+        jw_raw(w, r->error.p, r->error.n);
+    }
+    write_termination(w, x);
+    denials_json(w, x->verdict.denied, DENIAL_EPHEMERAL);
+    write_isolation(w, x);
+    write_timings(w, &s);
+    jw_object_end(w);
 }
 
 void execution_result_json(const struct execution *x, struct buf *out)
 {
-    const struct run_result *r = &x->task.result;
-    const struct spans s = spans_of(x);
+    struct jw w = JW(out);
+
+    write_result(&w, x);
+}
+
+/* Written by a tenant: shown only when it is JSON. */
+static void write_progress(struct jw *w, const struct buf *b)
+{
+    struct json_value v;
+    struct err e;
+
+    jw_key(w, "progress");
+    if (b->n > 0 && json_parse(b->p, b->n, 0, &v, &e) == 0)
+        jw_raw(w, v.p, v.n);
+    else
+        jw_null(w);
+}
+
+void execution_json(const struct execution *x, struct buf *out)
+{
+    bool done = execution_is_done(x);
     struct jw w = JW(out);
 
     jw_object(&w);
     jw_kv_string(&w, "execution_id", x->id);
-    jw_kv_string(&w, "status", exec_status_name(x->verdict.status));
-    write_output(&w, x, &s);
-    write_metrics(&w, x, &s);
-    write_artifacts(&w, x);
-    if (r->out_truncated)
-        jw_kv_bool(&w, "stdout_truncated", true);
-    if (r->err_truncated)
-        jw_kv_bool(&w, "stderr_truncated", true);
-    if (r->error.n > 0) {
-        jw_key(&w, "error");
-        jw_raw(&w, r->error.p, r->error.n);
-    }
-    write_termination(&w, x);
-    denials_json(&w, x->verdict.denied, DENIAL_EPHEMERAL);
-    write_isolation(&w, x);
-    write_timings(&w, &s);
+    jw_kv_string(&w, "session_id", x->session_id[0] ? x->session_id : NULL);
+    jw_kv_string(&w, "state", execution_state_name(x));
+    jw_kv_string(&w, "status", done ? exec_status_name(x->verdict.status) : NULL);
+    jw_kv_string(&w, "language", x->app->lang_names[x->lang]);
+    jw_kv_string(&w, "created_at", x->created_at);
+    write_progress(&w, &x->task.result.progress);
+    jw_key(&w, "result");
+    if (done)
+        write_result(&w, x);
+    else
+        jw_null(&w);
     jw_object_end(&w);
 }
 
-void execution_told_json(const struct execution *x, struct buf *out)
+size_t execution_json_room(const struct execution *x)
 {
-    const struct spans s = spans_of(x);
-    struct jw w = JW(out);
+    const struct run_result *r = &x->task.result;
+    size_t room = OVERHEAD + STATE_MAX + r->progress.n + ESCAPE_FACTOR * strlen(x->session_id);
 
-    jw_object(&w);
-    jw_kv_string(&w, "status", report_status(x));
-    write_output(&w, x, &s);
-    write_metrics(&w, x, &s);
-    write_artifact_paths(&w, &x->artifacts);
-    jw_object_end(&w);
+    if (!execution_is_done(x))
+        return room;
+    for (size_t i = 0; i < x->artifacts.n; i++)
+        room += 2 * ESCAPE_FACTOR * strlen(x->artifacts.v[i]->path) + ARTIFACT_OVERHEAD;
+    return room + (r->out.n + r->err.n) * ESCAPE_FACTOR + r->result.n + r->error.n;
 }
 
 void execution_server_timing(const struct execution *x, char out[SERVER_TIMING_MAX])
 {
-    const struct spans s = spans_of(x);
+    const struct spans s = spans_of(&x->task.result.at);
     const struct timing rows[] = {
         {"queue",   s.queue  },
         {"start",   s.start  },

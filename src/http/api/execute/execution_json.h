@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Executions in the words of this API. Pure; may run on a worker that holds the execution. */
+#pragma once
+
+#include "app/daemon/timing.h"
+#include "app/execution/execution.h"
+#include "base/buf.h"
+
+/* The ExecutionResult of one that is done. */
+void execution_result_json(const struct execution *x, struct buf *out);
+/* The Execution: its state, and its result once it is done. */
+void execution_json(const struct execution *x, struct buf *out);
+/* The most bytes of either. */
+size_t execution_json_room(const struct execution *x);
+/* Value of the Server-Timing header. */
+void execution_server_timing(const struct execution *x, char out[SERVER_TIMING_MAX]);
