@@ -53,8 +53,9 @@ struct route {
     const struct shape *body; /* the JSON body it takes; NULL: none */
     struct route_answer
         answer[ROUTE_ANSWERS_MAX]; /* for the documentation; the first has a status */
-    /* For the documentation: names of parameters, '!' behind required ones; a JSON body. */
-    const char *query, *example;
+    /* For the documentation: names of parameters, '!' behind required ones; a JSON body; what '**'
+     * may stand for. */
+    const char *query, *example, *example_path;
 };
 
 struct route_table {

@@ -214,7 +214,7 @@ static void put_example_path(struct buf *out, const struct route *r)
         if (*p != '*') {
             (void)buf_putc(out, *p);
         } else if (p[1] == '*') {
-            (void)buf_puts(out, "notes.txt");
+            (void)buf_puts(out, r->example_path ? r->example_path : "notes.txt");
             p++;
         } else {
             (void)buf_puts(out, "$ID");

@@ -28,13 +28,13 @@ static const struct route sandboxes_rows[] = {
      .answer = {{204}}},
     {"GET",    "/v1/sandboxes/*/files/**", api_raw_get,    ROUTE_AUTH | ROUTE_HEAD, "sandboxes",
      "a file of a sandbox, or a range of it; with ?archive=tar a directory",
-     .answer = {{200, NULL, "application/octet-stream"}, {206, NULL, "application/octet-stream"}}, .query = "archive"},
+     .answer = {{200, NULL, "application/octet-stream"}, {206, NULL, "application/octet-stream"}}, .query = "archive", .example_path = "workspace/notes.txt"},
     {"PUT",    "/v1/sandboxes/*/files/**", api_raw_put,    ROUTE_AUTH | ROUTE_BODY_STREAM, "sandboxes",
      "write a file of a sandbox, of any size; with ?archive=tar a directory", any_size,
-     .answer = {{200, "FileWritten"}}, .query = "archive"},
+     .answer = {{200, "FileWritten"}}, .query = "archive", .example_path = "workspace/notes.txt"},
     {"DELETE", "/v1/sandboxes/*/files/**", api_raw_delete, ROUTE_AUTH, "sandboxes",
      "remove a file, or with ?recursive=true a tree",
-     .answer = {{204}}, .query = "recursive"},
+     .answer = {{204}}, .query = "recursive", .example_path = "workspace/notes.txt"},
 };
 /* clang-format on */
 

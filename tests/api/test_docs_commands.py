@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""Every command that README.md and docs/*.md show is executed, and every example of the page /docs.
+
+A block says what it is behind its fence: `sh` is run by a shell in a directory of its own against a daemon (the address
+of the documents, 127.0.0.1:8080, becomes that daemon's, and build/ the build under test); `usage` lists ways to call a
+program, whose --help must know each option; `json` must be JSON; `text` and `c` are not commands. A block that cannot be
+run says why in a comment above it, <!-- not run: … -->, and is counted in NOT_RUN.
+"""
+import html
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from harness import BUILD, DEADLINE
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+FILES = [TOP / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")] + sorted(TOP.glob("docs/*.md"))
+FENCE = re.compile(r"^(?:<!-- not run: (?P<why>[^\n]+) -->\n)?```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.S | re.M)
+KINDS = {"sh", "usage", "json", "text", "c"}
+NOT_RUN = {"README.md": 1, "CONTRIBUTING.md": 1, "docs/development.md": 2, "docs/functions.md": 1, "docs/jails.md": 1,
+           "docs/wasm.md": 1}
+
+
+def blocks():
+    for path in FILES:
+        name, text = str(path.relative_to(TOP)), path.read_text()
+        for found in FENCE.finditer(text):
+            line = text.count("\n", 0, found.start("kind")) + 1
+            yield pytest.param(name, found["kind"], found["text"], found["why"], id=f"{name}:{line}")
+
+
+BLOCKS = list(blocks())
+
+
+def of_kind(kind):
+    return [b for b in BLOCKS if b.values[1] == kind and not b.values[3]]
+
+
+def run(daemon, script, where, **more):
+    address = f"127.0.0.1:{daemon.port}"
+    script = script.replace("127.0.0.1:8080", address).replace("build/sbx", f"{BUILD}/sbx")
+    env = {"PATH": os.environ["PATH"], "HOME": str(where), "SANDBOX_SECRET": daemon.secret, "EXECUTOR_PORT": str(daemon.port),
+           **more}
+    return subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=where, env=env, capture_output=True, text=True,
+                          timeout=4 * DEADLINE, check=False)
+
+
+def test_every_block_says_what_it_is():
+    for block in BLOCKS:
+        assert block.values[1] in KINDS, block.id
+    for path in FILES:
+        text = path.read_text()
+        assert text.count("\n```") == 2 * len(FENCE.findall(text)), f"{path}: a fence that this test does not see"
+        assert text.count("<!-- not run:") == NOT_RUN.get(str(path.relative_to(TOP)), 0), path
+
+
+@pytest.mark.parametrize("name, kind, text, why", of_kind("sh"))
+def test_commands_do_what_they_show(daemon, tmp_path, name, kind, text, why):
+    said = run(daemon, text, tmp_path)
+    assert said.returncode == 0 and not said.stderr, (text, said)
+    if said.stdout.startswith("{"):
+        answer = json.loads(said.stdout)
+        assert "error_code" not in answer and answer.get("status", "success") == "success", answer
+
+
+@pytest.mark.parametrize("name, kind, text, why", of_kind("json"))
+def test_json_is_json(name, kind, text, why):
+    json.loads(text)
+
+
+@pytest.mark.parametrize("name, kind, text, why", of_kind("usage"))
+def test_usage_names_programs_and_their_options(name, kind, text, why):
+    for line in text.splitlines():
+        command = re.split(r"\s{3,}", line)[0].split()
+        words = [w for w in command if re.match(r"[\w./-]+$", w) and not w.startswith("-")]
+        program = TOP / words[0] if not words[0].startswith("build/") else BUILD / words[0][6:]
+        sub = words[1:2] if words[0] == "build/sbx" else []
+        if words[0] == "./run":
+            program = BUILD / "sandbox-executor"  # which it becomes
+        said = subprocess.run([program, *sub, "--help"], capture_output=True, text=True, timeout=4 * DEADLINE, check=False)
+        assert said.returncode == 0, (line, said)
+        for option in re.findall(r"--[a-z-]+", " ".join(command)):
+            assert option in said.stdout, (line, option)
+
+
+# ---- the page of the daemon ----
+
+SECTION = re.compile(r'<h3 id=(\w+)>.*?(?=<h3|<h2|</main>)', re.S)
+# Examples with a value that only a longer story could have, and the status they get.
+PLACEHOLDER = {"postInternalSessionConfigSync": {200, 501}, "postFunctionsSync": {404}, "postKillProcess": {400},
+               "postSandboxesIdKillProcess": {400}}
+
+
+@pytest.fixture(scope="module")
+def page(daemon):
+    text = daemon.request("GET", "/docs").text
+    return {found[1]: html.unescape(found[0]) for found in SECTION.finditer(text)}
+
+
+def make_ids(daemon):
+    """What an earlier answer would have named: by the beginning of the path."""
+    done = daemon.execute("echo hello >notes.txt", "shell")
+    session = daemon.request("POST", "/v1/sessions", json={"language": "python", "code": "def count(): return 1"}).json()
+    home = daemon.request("POST", "/v1/sandboxes", json={}).json()["id"]
+    daemon.request("PUT", f"/v1/sandboxes/{home}/files/workspace/notes.txt", body=b"hello\n")
+    started = daemon.request("POST", f"/v1/sandboxes/{home}/start_process", json={"cmd": "echo hi"}).json()
+    return {"/v1/executions": done["execution_id"], "/v1/sessions": session["id"], "/v1/sandboxes": home}, started["id"]
+
+
+def test_every_example_of_the_page_gets_an_answer_that_it_lists(daemon, page, tmp_path):
+    (tmp_path / "notes.txt").write_text("hello\n")
+    started = daemon.request("POST", "/start_process", json={"cmd": "echo hi"}).json()["id"]
+    for name, section in page.items():
+        ids, inside = make_ids(daemon)  # some examples remove what they name
+        command = re.search(r"<pre>(curl .*?)</pre>", section, re.S)[1]
+        path = re.search(r"127\.0\.0\.1:\d+(/[^\"]*)", command)[1]
+        command = command.replace("curl -sS ", "curl -sS -o out -w '%{http_code}' ", 1)
+        ident = next((v for k, v in ids.items() if path.startswith(k)), "")
+        try:
+            said = run(daemon, command, tmp_path, ID=ident, PROCESS=inside if "$ID" in path else started)
+            assert said.returncode == 0, (name, said)
+            listed = PLACEHOLDER.get(name) or {int(n) for n in re.findall(r"<h4>Answer (\d+)", section)}
+            assert int(said.stdout) in listed, (name, said.stdout, (tmp_path / "out").read_text())
+        finally:
+            for kind in ("/v1/sandboxes", "/v1/sessions"):
+                daemon.request("DELETE", f"{kind}/{ids[kind]}")
+    assert len(page) > 40
+
+
+def test_what_cannot_be_run_is_a_short_list():
+    assert sum(NOT_RUN.values()) <= 8
