@@ -144,6 +144,16 @@ void os_heap_keep(size_t n)
 #endif
 }
 
+void os_give_back(char *p, size_t n)
+{
+    const uintptr_t page = 4096; /* at least; what the kernel does not take stays */
+    uintptr_t from = ((uintptr_t)p + page - 1) / page * page;
+    uintptr_t to = ((uintptr_t)p + n) / page * page;
+
+    if (from < to)
+        (void)madvise((char *)from, to - from, MADV_DONTNEED);
+}
+
 int os_beside(const char *name, char *out, size_t n)
 {
     ssize_t got = readlink("/proc/self/exe", out, n);

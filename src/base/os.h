@@ -49,6 +49,8 @@ size_t os_processors(void);
 void *os_memory(size_t n);
 /* So much of what malloc gave out and got back stays with us, for who asks next. */
 void os_heap_keep(size_t n);
+/* Memory of malloc() whose content nobody needs any more, before it can be freed. */
+void os_give_back(char *p, size_t n);
 /* The path of a program that is installed beside the one we were started from. -errno */
 must_check int os_beside(const char *name, char *out, size_t n);
 /* As many open files as the hard limit allows. */

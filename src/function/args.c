@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 static const struct json_value hole;
 
 /* ---- lists ---- */
@@ -47,6 +49,16 @@ static int put_at(struct call_args *a, size_t i, struct json_value v, struct err
     return 0;
 }
 
+static uint64_t key_hash(struct json_value key)
+{
+    cleanup_with(buf_done) struct buf text = BUF_INIT(key.n);
+
+    if (key.type == JSON_STRING && memchr(key.p, '\\', key.n) &&
+        json_decode_string(key, 0, &text) == 0)
+        return hash_bytes(0, text.p ? text.p : "", text.n);
+    return hash_bytes(0, key.p + 1, key.n >= 2 ? key.n - 2 : 0); /* without its quotes */
+}
+
 /* The same bytes, or the same text spelt with other escapes. */
 static bool same_key(struct json_value x, struct json_value y)
 {
@@ -61,15 +73,26 @@ static bool same_key(struct json_value x, struct json_value y)
            (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
+/* Where hashes differ, texts do: a client may bring thousands of names. */
+static ssize_t find_name(const struct call_args *a, struct json_value key)
+{
+    uint64_t hash = key.p && a->names_n > 0 ? key_hash(key) : 0;
+
+    for (size_t i = 0; key.p && i < a->names_n; i++)
+        if (a->names[i].hash == hash && same_key(a->names[i].key, key))
+            return (ssize_t)i;
+    return -1;
+}
+
 static int put_name(struct call_args *a, struct json_value key, struct json_value v, struct err *e)
 {
+    ssize_t known = find_name(a, key);
     struct call_name *names;
 
-    for (size_t i = 0; i < a->names_n; i++)
-        if (same_key(a->names[i].key, key)) {
-            a->names[i].value = v;
-            return 0;
-        }
+    if (known >= 0) {
+        a->names[known].value = v;
+        return 0;
+    }
     if (a->names_n == a->names_cap) {
         size_t cap = a->names_cap ? 2 * a->names_cap : 8;
 
@@ -81,7 +104,7 @@ static int put_name(struct call_args *a, struct json_value key, struct json_valu
         a->names = names;
         a->names_cap = cap;
     }
-    a->names[a->names_n++] = (struct call_name){key, v};
+    a->names[a->names_n++] = (struct call_name){key, v, key_hash(key)};
     return 0;
 }
 
@@ -203,14 +226,6 @@ static size_t positions(const struct call_signature *s)
         if (s->params[i].index >= (int)n && s->params[i].kind != PARAM_VARIADIC)
             n = (size_t)s->params[i].index + 1;
     return n;
-}
-
-static ssize_t find_name(const struct call_args *a, struct json_value key)
-{
-    for (size_t i = 0; key.p && i < a->names_n; i++)
-        if (same_key(a->names[i].key, key))
-            return (ssize_t)i;
-    return -1;
 }
 
 static struct json_value take_name(struct call_args *a, size_t i)

@@ -21,6 +21,7 @@ enum { CALL_POSITIONS_MAX = 65536, CALL_NAMES_MAX = 4096 };
 
 struct call_name {
     struct json_value key, value;
+    uint64_t hash; /* of the key's text, however it is spelt */
 };
 
 struct call_args {

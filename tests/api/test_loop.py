@@ -15,7 +15,7 @@ import pytest
 import harness
 from koyeb import Sandbox
 
-WORK = 40  # times the fixed work below, which takes about 5 ms: far from the seconds that each of these once took
+WORK = 20  # times the fixed work below, which takes about 5 ms on a quiet machine
 LONG_NAME = "." * 240
 GLOB = "**/*.@(php|phtml|phar)"
 EXTENSIONS = "**/*.{" + ",".join(f"ex{i}" for i in range(30)) + ",htaccess}"
@@ -258,6 +258,19 @@ def test_a_persistent_sandbox(hostile):
             if count > 1000:
                 break
         box.call("kill_process", id=ident)
+
+
+def test_output_of_a_command(hostile):
+    """Six bytes of answer for each of output: 360 MB, whose memory is given back while it is sent."""
+    with watch(hostile):
+        answer = Sandbox(hostile).post("run", {"cmd": "head -c 60000000 /dev/zero"}, timeout=300)
+    assert answer.status == 200 and len(answer.body) > 360000000
+
+
+def test_a_streamed_line(hostile):
+    with watch(hostile):
+        events = list(Sandbox(hostile).stream("run_streaming", {"cmd": "head -c 20000000 /dev/zero"}))
+    assert sum(len(data["data"]) for event, data, _ in events if event == "output") == 20000000
 
 
 def test_abandoned_work_does_not_delay_others(hostile):

@@ -10,11 +10,13 @@
 
 #include "base/digits.h"
 #include "base/jw.h"
+#include "base/os.h"
 #include "http/server/conn.h"
 
 enum {
     REPLY_HEAD_MAX = 1024, /* status line and our own fields */
     REPLY_COPY_MAX = 4096, /* bodies up to this are copied, larger ones referenced */
+    REPLY_PIECE = 4 << 20, /* of a referenced body, whose memory goes when it is sent */
     REPLY_UNKNOWN = -1,    /* length of a stream */
 };
 
@@ -142,19 +144,53 @@ static void finish(struct http_call *c)
     conn_kick(c->conn);
 }
 
-static void free_body(const void *p, size_t n, void *user)
+/* Text that is sent from where it lies, piece by piece. */
+struct pieces {
+    char *p;  /* owned */
+    size_t n; /* pieces that are not sent yet */
+};
+
+/* Giving hundreds of megabytes back takes the kernel long: each piece goes when it has been sent.
+ */
+static void free_piece(const void *p, size_t n, void *user)
 {
-    (void)p;
-    (void)n;
-    free(user);
+    struct pieces *all = user;
+
+    if (--all->n > 0) {
+        os_give_back((char *)(uintptr_t)p, n);
+        return;
+    }
+    free(all->p);
+    free(all);
 }
 
-/* Takes the buffer's memory: what is large is sent from where it lies. */
+static int put_pieces(struct evbuffer *out, char *p, size_t n)
+{
+    struct pieces *all = malloc(sizeof *all);
+    size_t at = 0;
+
+    if (!all)
+        return free(p), -1;
+    *all = (struct pieces){p, 1}; /* one for ourselves */
+    while (at < n) {
+        size_t part = n - at < REPLY_PIECE ? n - at : REPLY_PIECE;
+
+        all->n++;
+        if (evbuffer_add_reference(out, p + at, part, free_piece, all) < 0) {
+            all->n--;
+            break;
+        }
+        at += part;
+    }
+    free_piece(p, 0, all);
+    return at == n ? 0 : -1;
+}
+
+/* Takes the buffer's memory. */
 static void put_body(struct conn *c, struct buf *body)
 {
     struct evbuffer *out = body->n > 0 ? conn_out(c) : NULL;
     size_t n = body->n;
-    char *p;
 
     if (!out)
         return;
@@ -163,11 +199,8 @@ static void put_body(struct conn *c, struct buf *body)
             conn_after(c, NEXT_BREAK);
         return;
     }
-    p = buf_take(body, NULL);
-    if (evbuffer_add_reference(out, p, n, free_body, p) < 0) {
-        free(p);
+    if (put_pieces(out, buf_take(body, NULL), n) < 0)
         conn_after(c, NEXT_BREAK);
-    }
 }
 
 void http_reply(struct http_call *c, int status, const char *type, struct buf *body)

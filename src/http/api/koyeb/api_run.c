@@ -22,7 +22,7 @@ enum {
     ENCODE_INLINE = 1 << 20,   /* larger answers are made on a worker */
     REPLY_SLACK = 4096,        /* an answer beside its texts */
     ESCAPE_FACTOR = 6,         /* one byte becomes at most \u00XX */
-    STREAM_LINE_MAX = 8 << 20, /* a longer line is more than one event */
+    STREAM_LINE_MAX = 1 << 20, /* a longer line is more than one event */
     EVENT_SLACK = 128,
 };
 
