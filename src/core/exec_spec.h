@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/sha256.h"
 #include "core/limits.h"
 #include "core/plan.h"
 
@@ -35,6 +36,13 @@ enum exec_mode {
     EXEC_SCRIPT,  /* no, even if there is one */
 };
 
+/* A file that is there when the program starts. */
+struct exec_file {
+    struct bytes path; /* below the workspace, without a leading '/'; NUL-terminated */
+    struct bytes content;
+    char sha256[SHA256_HEX];
+};
+
 struct exec_spec {
     const char *execution_id;  /* well formed: [A-Za-z0-9._-]{1,128}, no leading dot */
     const char *language;      /* a name or alias from lang/runners.c */
@@ -46,6 +54,8 @@ struct exec_spec {
     struct bytes input;        /* standard input; p == NULL: none given */
     const struct exec_var *vars;
     size_t vars_n;
+    const struct exec_file *files;
+    size_t files_n;
     const char *dependencies; /* directory inside, first on the module path; NULL: none */
     const char *workspace;    /* NULL: a fresh one; else the name of a kept workspace */
     struct limits limits;     /* limits.wall_ms is the time limit */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/base64.h"
 #include "base/jw.h"
 #include "core/nearest.h"
 
@@ -22,7 +23,7 @@ enum {
 
 struct shape_block {
     struct shape_block *next;
-    struct exec_var v[];
+    struct exec_var v[]; /* or bytes */
 };
 
 void shaping_init(struct shaping *s, const void *user)
@@ -45,15 +46,20 @@ void shaping_done(struct shaping *s)
     s->depth = 0;
 }
 
-static struct exec_var *strings_new(struct shaping *s, size_t n)
+static void *block_new(struct shaping *s, size_t bytes)
 {
-    struct shape_block *b = calloc(1, sizeof *b + (n + 1) * sizeof *b->v);
+    struct shape_block *b = calloc(1, sizeof *b + bytes);
 
     if (!b)
         return NULL;
     b->next = s->blocks;
     s->blocks = b;
     return b->v;
+}
+
+static struct exec_var *strings_new(struct shaping *s, size_t n)
+{
+    return block_new(s, (n + 1) * sizeof(struct exec_var));
 }
 
 int shaping_reserve(struct shaping *s, size_t n)
@@ -309,8 +315,13 @@ static bool take_int(struct shaping *s, const struct shape_field *f, struct json
 static bool take_number(struct shaping *s, const struct shape_field *f, struct json_value v,
                         void *value)
 {
+    struct json_value inner;
+    struct err e;
     double d;
 
+    if (!s->lenient && v.type == JSON_STRING && v.n > 2 &&
+        json_parse(v.p + 1, v.n - 2, 0, &inner, &e) == 0)
+        v = inner; /* "30" is taken for 30, as FastAPI does */
     if (v.type != JSON_NUMBER || !json_to_double(v, &d) || !isfinite(d))
         shape_complain(s, f->name, NULL, "float_type", "Input should be a valid number");
     else if (d < (double)f->min)
@@ -529,6 +540,69 @@ static bool take_list(struct shaping *s, const struct shape_field *f, struct jso
     return true;
 }
 
+/* ---- files ---- */
+
+static bool file_decode(struct shaping *s, struct json_value coded, struct bytes *ret)
+{
+    struct bytes text;
+    struct buf out;
+
+    if (coded.type != JSON_STRING || !decode(s, coded, &text))
+        return false;
+    out = BUF_INIT(text.n / 4 * 3 + 1);
+    out.p = block_new(s, out.max);
+    out.cap = out.max;
+    if (!out.p || base64_decode(text.p, text.n, &out) < 0)
+        return false;
+    *ret = (struct bytes){out.p, out.n};
+    return true;
+}
+
+/* A text, or an object with the one member "base64". */
+static bool take_file(struct shaping *s, const struct shape_field *f, struct json_value key,
+                      struct json_value v, struct exec_var *ret)
+{
+    struct json_value name, coded;
+    size_t at = 0;
+    bool good;
+
+    if (!decode(s, key, &ret->name)) {
+        shape_complain(s, f->name, NULL, "string_unicode", "Keys should be valid strings");
+        return false;
+    }
+    if (v.type == JSON_OBJECT)
+        good = json_object_next(v, &at, &name, &coded) && json_key_is(name, "base64") &&
+               file_decode(s, coded, &ret->value) && !json_object_next(v, &at, &name, &coded);
+    else
+        good = v.type == JSON_STRING && decode(s, v, &ret->value);
+    if (!good)
+        shape_complain(s, f->name, ret->name.p, "value_error",
+                       "Input should be a text or {\"base64\": \"...\"}");
+    return good;
+}
+
+static bool take_files(struct shaping *s, const struct shape_field *f, struct json_value v,
+                       void *value)
+{
+    struct shape_strings *out = value;
+    struct json_value key, one;
+    size_t at = 0, count = 0;
+
+    if (v.type != JSON_OBJECT) {
+        shape_complain(s, f->name, NULL, "dict_type", "Input should be a valid dictionary");
+        return false;
+    }
+    while (json_object_next(v, &at, &key, &one))
+        count++;
+    *out = (struct shape_strings){0};
+    if (!strings_grow(s, f, count, out))
+        return false;
+    for (at = 0; json_object_next(v, &at, &key, &one);)
+        if (take_file(s, f, key, one, &out->v[out->n]))
+            out->n++;
+    return true;
+}
+
 /* ---- objects ---- */
 
 /* clang-format off */
@@ -542,6 +616,7 @@ static shape_take_fn *const takers[] = {
     [SHAPE_STRINGS] = take_strings,
     [SHAPE_LIST]    = take_list,
     [SHAPE_NESTED]  = take_nested,
+    [SHAPE_FILES]   = take_files,
     [SHAPE_TEXT]    = take_text,
 };
 /* clang-format on */

@@ -32,6 +32,7 @@ enum shape_type {
     SHAPE_STRINGS, /* struct shape_strings: an object of strings, names of variables */
     SHAPE_LIST,    /* struct shape_strings: an array of strings; names stay empty */
     SHAPE_NESTED,  /* an object: `inner` is its table, `at` where its struct begins */
+    SHAPE_FILES,   /* struct shape_strings: an object of paths, each a text or {"base64": "..."} */
     SHAPE_TEXT,    /* struct buf of the target's own: a string that may be large; .p == NULL when
                       absent, to be released with buf_done() */
     SHAPE_TYPE_COUNT,

@@ -55,6 +55,25 @@ static int copy(struct buf *to, struct bytes from, struct err *e)
     return buf_put(to, from.p, from.n) < 0 ? no_memory(e) : 0;
 }
 
+/* Takes the path; NULL when memory ran out. */
+static const char *file_put(struct lang_job *j, struct buf *path, uint32_t mode,
+                            struct bytes content)
+{
+    struct buf bytes = BUF_INIT(content.n);
+    struct plan_file *f;
+
+    (void)buf_put(&bytes, content.p, content.n);
+    if (path->failed || bytes.failed) {
+        buf_done(path);
+        buf_done(&bytes);
+        return NULL;
+    }
+    f = &j->files[j->plan.files_n++];
+    *f = (struct plan_file){.path = buf_take(path, NULL), .mode = mode};
+    f->content.p = buf_take(&bytes, &f->content.n);
+    return f->path;
+}
+
 /* ---- environment ---- */
 
 /* Where a variable of that name is, or the end. */
@@ -227,13 +246,30 @@ static int copy_workspace(struct lang_job *j, const struct exec_spec *s, struct 
 
 /* ---- life ---- */
 
+static int copy_files(struct lang_job *j, const struct exec_spec *s, struct err *e)
+{
+    for (size_t i = 0; i < s->files_n; i++) {
+        const struct exec_file *f = &s->files[i];
+        struct buf path = BUF_INIT(sizeof "/workspace/" + f->path.n);
+
+        (void)buf_printf(&path, "/workspace/%s", f->path.p);
+        if (!file_put(j, &path, 0644, f->content))
+            return no_memory(e);
+    }
+    return 0;
+}
+
 static int fill(struct lang_job *j, const struct exec_spec *s, struct err *e)
 {
     j->plan.template = TEMPLATE_EXEC;
     j->plan.cwd = "/workspace";
     j->plan.limits = s->limits;
     j->event = choose_event(s);
-    if (env_build(j, s, e) < 0 || copy_workspace(j, s, e) < 0 || copy(&j->input, s->input, e) < 0)
+    j->files = calloc(LANG_FILES_MAX + s->files_n, sizeof *j->files);
+    if (!j->files)
+        return no_memory(e);
+    if (copy_files(j, s, e) < 0 || env_build(j, s, e) < 0 || copy_workspace(j, s, e) < 0 ||
+        copy(&j->input, s->input, e) < 0)
         return -1;
     j->plan.argv = j->argv;
     j->plan.envp = (const char *const *)j->env;
@@ -267,6 +303,7 @@ void lang_job_free(struct lang_job *j)
         free((char *)j->files[i].path);
         free((char *)j->files[i].content.p);
     }
+    free(j->files);
     buf_done(&j->code);
     buf_done(&j->input);
     buf_done(&j->frames);
@@ -297,21 +334,10 @@ void lang_job_wrapper(struct lang_job *j, const char *text)
 const char *lang_job_file(struct lang_job *j, const struct exec_spec *s, const char *stem,
                           const char *suffix, struct bytes content)
 {
-    struct buf path = BUF_INIT(PATH_BYTES_MAX), bytes = BUF_INIT(content.n);
-    struct plan_file *f;
+    struct buf path = BUF_INIT(PATH_BYTES_MAX);
 
-    assert(j->plan.files_n < LANG_FILES_MAX);
     (void)buf_printf(&path, "/tmp/%s-%s%s", stem, s->execution_id, suffix);
-    (void)buf_put(&bytes, content.p, content.n);
-    if (path.failed || bytes.failed) {
-        buf_done(&path);
-        buf_done(&bytes);
-        return NULL;
-    }
-    f = &j->files[j->plan.files_n++];
-    *f = (struct plan_file){.path = buf_take(&path, NULL), .mode = 0600};
-    f->content.p = buf_take(&bytes, &f->content.n);
-    return f->path;
+    return file_put(j, &path, 0600, content);
 }
 
 /* Absent: EXEC_EITHER. */

@@ -17,7 +17,7 @@ enum {
     LANG_ENV_MAX = 1024 * 1024,     /* bytes of the environment; the kernel takes about two MiB
                                        of arguments and environment together */
     LANG_ARGS_MAX = 24,
-    LANG_FILES_MAX = 2,
+    LANG_FILES_MAX = 2,  /* of ours, beside those of the request */
     LANG_FIXED_VARS = 8, /* room for the variables that are always or often there */
 };
 
@@ -27,8 +27,8 @@ struct lang_job {
     struct bytes compiled; /* what its text was compiled to; n == 0: not known. The same */
     const char *argv[LANG_ARGS_MAX + 1];
     size_t argc;
-    struct plan_file files[LANG_FILES_MAX]; /* paths and contents owned */
-    char **env;                             /* owned, and so is each string */
+    struct plan_file *files; /* owned, and so are paths and contents */
+    char **env;              /* owned, and so is each string */
     size_t env_n, env_bytes;
     struct buf code, input, frames; /* owned */
     char *workspace;                /* owned, or NULL */

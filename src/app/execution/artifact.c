@@ -88,6 +88,18 @@ struct artifact *artifacts_add(struct artifacts *a, const char *path, size_t n)
     return one;
 }
 
+static void artifact_free(struct artifact *a)
+{
+    free(a->path);
+    free(a);
+}
+
+void artifacts_remove(struct artifacts *a, size_t i)
+{
+    artifact_free(a->v[i]);
+    memmove(&a->v[i], &a->v[i + 1], (--a->n - i) * sizeof *a->v);
+}
+
 static int by_path(const void *x, const void *y)
 {
     const struct artifact *const *a = x, *const *b = y;
@@ -113,8 +125,7 @@ const struct artifact *artifacts_find(const struct artifacts *a, const char *pat
 void artifacts_done(struct artifacts *a)
 {
     for (size_t i = 0; i < a->n; i++) {
-        free(a->v[i]->path);
-        free(a->v[i]);
+        artifact_free(a->v[i]);
     }
     free(a->v);
     *a = (struct artifacts){.max = a->max};

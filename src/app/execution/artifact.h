@@ -39,6 +39,7 @@ const char *artifact_reason(const struct artifact *a); /* "too_large" or "storag
 
 /* The new artifact, or NULL when it is not to be reported. It stays where it is until freed. */
 struct artifact *artifacts_add(struct artifacts *a, const char *path, size_t n);
+void artifacts_remove(struct artifacts *a, size_t i);
 void artifacts_sort(struct artifacts *a); /* by bytes of the path */
 const struct artifact *artifacts_find(const struct artifacts *a, const char *path);
 void artifacts_done(struct artifacts *a);

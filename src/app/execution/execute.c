@@ -186,11 +186,33 @@ static enum task_go step_collect(struct task *t, struct err *e)
     return x->collecting.n > 0 ? TASK_WAIT : TASK_NEXT;
 }
 
+/* Those that came with the request and are as they were. */
+static void artifacts_forget_given(struct execution *x)
+{
+    struct artifacts *all = &x->artifacts;
+
+    for (size_t i = 0; i < x->collecting.given_n; i++) {
+        const struct given_file *g = &x->collecting.given[i];
+        size_t k = 0;
+
+        while (k < all->n && (strcmp(all->v[k]->path, g->path) != 0 ||
+                              strcmp(all->v[k]->stored.sha256, g->sha256) != 0))
+            k++;
+        if (k == all->n)
+            continue;
+        if (all->v[k]->fate == ARTIFACT_KEPT)
+            registry_refund(&x->app->registry, x, all->v[k]->stored.size);
+        store_drop(x->app->store, all->v[k]->stored.number);
+        artifacts_remove(all, k);
+    }
+}
+
 static enum task_go step_collected(struct task *t, struct err *e)
 {
     struct execution *x = of(t);
 
     (void)e;
+    artifacts_forget_given(x);
     artifacts_sort(&x->artifacts);
     shelf_release(take_ptr(&x->dependencies));
     t->result.at.collected = clock_us();
@@ -417,6 +439,9 @@ void execution_free(struct execution *x)
     for (size_t i = 0; i < x->artifacts.n; i++)
         store_drop(a->store, x->artifacts.v[i]->stored.number);
     artifacts_done(&x->artifacts);
+    for (size_t i = 0; i < x->collecting.given_n; i++)
+        free(x->collecting.given[i].path);
+    free(x->collecting.given);
     shelf_release(x->dependencies);
     buf_done(&x->report);
     buf_done(&x->code);
@@ -484,6 +509,21 @@ static void know_code(struct app *a, struct exec_spec *spec)
         spec->asks_compiled = code_cache_wants(a->codes, spec->code);
 }
 
+static int remember_files(struct execution *x, const struct exec_spec *spec, struct err *e)
+{
+    struct given_file *given = calloc(spec->files_n + 1, sizeof *given);
+
+    x->collecting.given = given;
+    for (size_t i = 0; given && i < spec->files_n; i++) {
+        given[i].path = strdup(spec->files[i].path.p);
+        if (!given[i].path)
+            return err_set(e, ERR_HOST, "no memory for files");
+        memcpy(given[i].sha256, spec->files[i].sha256, SHA256_HEX);
+        x->collecting.given_n++;
+    }
+    return given ? 0 : err_set(e, ERR_HOST, "no memory for files");
+}
+
 static int prepare(struct execution *x, const struct exec_order *o, struct err *e)
 {
     struct app *a = x->app;
@@ -497,6 +537,8 @@ static int prepare(struct execution *x, const struct exec_order *o, struct err *
     keep(x->ran_in.jail, sizeof x->ran_in.jail, where.jail->ops->name);
     x->task.engine = where.engine;
     spec.execution_id = x->id;
+    if (spec.files_n > 0 && remember_files(x, &spec, e) < 0)
+        return -1;
     if (x->session_id[0]) {
         x->session = session_enter(&a->sessions, x->session_id);
         if (!x->session)

@@ -41,11 +41,19 @@ struct ran_in {
     unsigned traits; /* enum jail_trait */
 };
 
+/* A file that the request brought: unchanged, it is no artifact. */
+struct given_file {
+    char *path; /* owned */
+    char sha256[SHA256_HEX];
+};
+
 /* Its artifacts on their way to the store. */
 struct collecting {
-    size_t n;           /* files being copied */
-    uint64_t hash_left; /* bytes that may still be hashed */
-    bool lost;          /* one could not be kept, and that was logged */
+    size_t n;                 /* files being copied */
+    uint64_t hash_left;       /* bytes that may still be hashed */
+    bool lost;                /* one could not be kept, and that was logged */
+    struct given_file *given; /* owned */
+    size_t given_n;
 };
 
 /* The limits of its session's workspace, while it writes there. */

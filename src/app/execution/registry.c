@@ -86,6 +86,12 @@ bool registry_charge(struct registry *r, struct execution *x, uint64_t bytes)
     return true;
 }
 
+void registry_refund(struct registry *r, struct execution *x, uint64_t bytes)
+{
+    x->kept_bytes -= bytes;
+    r->bytes -= bytes;
+}
+
 /* What it takes in memory, but for its artifacts, which were counted when they came. */
 static uint64_t bytes_of(const struct execution *x)
 {

@@ -35,6 +35,8 @@ struct execution *registry_find(const struct registry *r, const char *id);
 void registry_add(struct registry *r, struct execution *x);
 /* Counts bytes for an execution, forgetting old ones to make room; false when there is none. */
 bool registry_charge(struct registry *r, struct execution *x, uint64_t bytes);
+/* Some of them are not kept after all. */
+void registry_refund(struct registry *r, struct execution *x, uint64_t bytes);
 /* No longer under way. May free x at once when nothing is to be kept: do not touch it again. */
 void registry_finish(struct registry *r, struct execution *x, uint64_t now_us);
 /* Forgets a finished one. */

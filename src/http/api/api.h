@@ -28,7 +28,12 @@ struct execute_body {
     struct bytes execution_id, session_id, language, code, input, template, isolation, mode;
     struct json_value event;
     struct shape_strings vars;
-    int64_t timeout_s; /* 0: not given */
+    struct shape_strings files;
+    struct execute_limits {
+        int64_t memory_mb, processes, output_bytes; /* 0: not given */
+        double cpu_s;                               /* 0: not given */
+    } limits;
+    double timeout_s; /* 0: not given */
 };
 extern const struct shape execute_shape; /* its checks want the struct app as `user` */
 

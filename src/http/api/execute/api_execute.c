@@ -28,7 +28,12 @@ enum {
     LOCATION_MAX = 32 + EXECUTION_ID_MAX,
     CODE_MAX_DEFAULT = 1 << 20,
     MS_PER_S = 1000,
+    MEMORY_MIN_MB = 16,
+    FILES_MAX = 1000, /* of one request */
+    FILE_PATH_MAX = 1024,
+    FILE_NAME_MAX = 255, /* the kernel's */
 };
+#define SECONDS_MIN 0.05
 
 /* ---- the body ---- */
 
@@ -129,15 +134,150 @@ static void check_template(struct shaping *s, const struct shape_field *f, const
                        "Input should be 'python' or 'python-datascience'");
 }
 
+static void check_seconds(struct shaping *s, const char *field, double value, size_t most)
+{
+    if (value < SECONDS_MIN)
+        shape_complain(s, field, NULL, "greater_than_equal",
+                       "Input should be greater than or equal to %g", SECONDS_MIN);
+    else if (value > (double)most)
+        shape_complain(s, field, NULL, "less_than_equal",
+                       "Input should be less than or equal to %zu", most);
+}
+
 static void check_timeout(struct shaping *s, const struct shape_field *f, const void *value)
 {
     const struct app *a = s->user;
 
-    if ((uint64_t) * (const int64_t *)value > a->config.timeout_max_s)
-        shape_complain(s, f->name, NULL, "less_than_equal",
-                       "Input should be less than or equal to %zu",
-                       (size_t)a->config.timeout_max_s);
+    check_seconds(s, f->name, *(const double *)value, a->config.timeout_max_s);
 }
+
+/* ---- limits: what the operator allows, or less ---- */
+
+static void check_cpu(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    const struct config *c = &((const struct app *)s->user)->config;
+
+    check_seconds(s, f->name, *(const double *)value, c->cpu_s ? c->cpu_s : c->timeout_max_s);
+}
+
+static void check_most(struct shaping *s, const char *field, int64_t value, uint64_t most,
+                       const char *option)
+{
+    if ((uint64_t)value > most)
+        shape_complain(s, field, NULL, "less_than_equal",
+                       "Input should be less than or equal to %zu, this server's %s", (size_t)most,
+                       option);
+}
+
+static void check_memory(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    const struct app *a = s->user;
+
+    check_most(s, f->name, *(const int64_t *)value, a->config.memory_mb, "MAX_MEMORY_MB");
+}
+
+static void check_processes(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    const struct app *a = s->user;
+
+    check_most(s, f->name, *(const int64_t *)value, a->config.pids_max, "PIDS_MAX");
+}
+
+static void check_output(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    const struct app *a = s->user;
+
+    check_most(s, f->name, *(const int64_t *)value, a->config.output_max, "OUTPUT_MAX");
+}
+
+#define AT(member) offsetof(struct execute_limits, member)
+/* clang-format off */
+static const struct shape_field limits_fields[] = {
+    {"memory_mb", SHAPE_INT, 0, AT(memory_mb), MEMORY_MIN_MB, 0, check_memory,
+     "memory in MiB, files of the workspace included"},
+    {"cpu_seconds", SHAPE_NUMBER, 0, AT(cpu_s), 0, 0, check_cpu, "CPU time of everything inside, from 0.05"},
+    {"processes", SHAPE_INT, 0, AT(processes), 1, 0, check_processes, "processes and threads"},
+    {"output_bytes", SHAPE_INT, 0, AT(output_bytes), 1, 0, check_output,
+     "bytes kept of each of stdout and stderr"},
+};
+/* clang-format on */
+#undef AT
+static const struct shape limits_shape = {limits_fields, ARRAY_LEN(limits_fields),
+                                          .name = "ExecuteLimits"};
+
+/* ---- files ---- */
+
+/* "a/b.txt" for itself and for "/workspace/a/b.txt"; NULL when it is not such a path. */
+static const char *file_path(struct bytes name)
+{
+    static const char top[] = "/workspace/";
+    const char *p = name.p;
+
+    if (strlen(p) != name.n || name.n > FILE_PATH_MAX)
+        return NULL;
+    if (strncmp(p, top, sizeof top - 1) == 0)
+        p += sizeof top - 1;
+    for (const char *at = p;; at++) {
+        size_t n = strcspn(at, "/");
+
+        if (n == 0 || n > FILE_NAME_MAX || (n == 1 && at[0] == '.') ||
+            (n == 2 && at[0] == '.' && at[1] == '.'))
+            return NULL;
+        for (size_t i = 0; i < n; i++)
+            if ((unsigned char)at[i] < ' ' || at[i] == 0x7f)
+                return NULL;
+        at += n;
+        if (!*at)
+            return p;
+    }
+}
+
+static int by_path(const void *x, const void *y)
+{
+    const char *const *a = x, *const *b = y;
+
+    return strcmp(*a, *b);
+}
+
+static void check_files(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    const struct shape_strings *all = value;
+    cleanup_free const char **paths = calloc(all->n + 1, sizeof *paths);
+    size_t n = 0;
+
+    for (size_t i = 0; paths && i < all->n; i++) {
+        const char *path = file_path(all->v[i].name);
+
+        if (path)
+            paths[n++] = path;
+        else
+            shape_complain(s, f->name, all->v[i].name.p, "value_error",
+                           "Paths should lie below /workspace, without '.', '..', empty names and "
+                           "control characters");
+    }
+    if (n > 1)
+        qsort(paths, n, sizeof *paths, by_path);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(paths[i - 1], paths[i]) == 0)
+            shape_complain(s, f->name, paths[i], "value_error", "Paths should not be repeated");
+}
+
+/* What the app is given; NULL with files_n == 0: no memory. */
+static struct exec_file *files_take(const struct shape_strings *all)
+{
+    struct exec_file *files = calloc(all->n + 1, sizeof *files);
+
+    for (size_t i = 0; files && i < all->n; i++) {
+        const char *path = file_path(all->v[i].name);
+
+        files[i].path = (struct bytes){path, strlen(path)};
+        files[i].content = all->v[i].value;
+        sha256_hex(files[i].content.p, files[i].content.n, files[i].sha256);
+    }
+    return files;
+}
+
+/* ---- modes ---- */
 
 /* In the order of enum exec_mode; absent: EXEC_EITHER. */
 static const char *const modes[] = {[EXEC_HANDLER] = "handler", [EXEC_SCRIPT] = "script"};
@@ -168,8 +308,12 @@ static const struct shape_field fields[] = {
      "source text, at most CODE_MAX bytes"},
     {"language", SHAPE_STRING, SHAPE_REQUIRED, AT(language), 0, 0, check_language,
      "python, javascript or shell"},
-    {"timeout", SHAPE_INT, 0, AT(timeout_s), 1, 0, check_timeout,
-     "wall time in seconds; default DEFAULT_TIMEOUT, or DEFAULT_TIMEOUT_SESSION with session_id"},
+    {"files", SHAPE_FILES, 0, AT(files), 0, FILES_MAX, check_files,
+     "files in /workspace when the program starts, by path: a text, or {\"base64\": ...}"},
+    {"limits", SHAPE_NESTED, 0, AT(limits), .inner = &limits_shape,
+     .help = "less than the operator's limits for this execution"},
+    {"timeout", SHAPE_NUMBER, 0, AT(timeout_s), 0, 0, check_timeout,
+     "wall time in seconds, from 0.05; default DEFAULT_TIMEOUT, or DEFAULT_TIMEOUT_SESSION with session_id"},
     {"mode", SHAPE_STRING, SHAPE_NULLABLE, AT(mode), 0, 0, check_mode,
      "handler: the program must define handler(event), which is called; script: it is not called. Absent: "
      "it is called if it is defined, and Python with 'event' or 'session_id' must define it"},
@@ -290,12 +434,23 @@ static struct waiting *waiting_new(struct http_call *c)
 struct asked {
     uint64_t at_us;
     unsigned char digest[SHA256_BYTES];
+    struct exec_file *files; /* owned; NULL: none */
 };
 
-static int digest_take(struct asked *a, const struct execute_body *b, const char *text, size_t n)
+static void asked_done(struct asked *a)
+{
+    free(a->files);
+}
+
+static int details_take(struct asked *a, const struct execute_body *b, const char *text, size_t n)
 {
     cleanup_with(sha256_freep) struct sha256 *h = NULL;
 
+    if (b->files.n > 0) {
+        a->files = files_take(&b->files);
+        if (!a->files)
+            return -1;
+    }
     if (!b->execution_id.p)
         return 0;
     h = sha256_new();
@@ -328,12 +483,28 @@ static bool wants_wait(const struct http_call *c, bool has_session)
 
 static uint64_t wall_ms(const struct app *a, const struct execute_body *b)
 {
-    uint64_t given = (uint64_t)b->timeout_s;
     uint64_t usual = b->session_id.p ? a->config.timeout_session_s : a->config.timeout_s;
 
-    if (given == 0)
-        given = usual < a->config.timeout_max_s ? usual : a->config.timeout_max_s;
-    return given * MS_PER_S;
+    if (b->timeout_s > 0)
+        return (uint64_t)(b->timeout_s * MS_PER_S);
+    return (usual < a->config.timeout_max_s ? usual : a->config.timeout_max_s) * MS_PER_S;
+}
+
+/* A sandbox with less memory or fewer processes than prepared ones have is made for it, from the
+ * same warmed interpreter. */
+static struct limits limits_of(const struct app *a, const struct execute_body *b)
+{
+    struct limits l = app_limits(a, wall_ms(a, b));
+
+    if (b->limits.memory_mb > 0)
+        l.memory_max = (uint64_t)b->limits.memory_mb << 20;
+    if (b->limits.processes > 0)
+        l.pids_max = (uint32_t)b->limits.processes;
+    if (b->limits.output_bytes > 0)
+        l.output_max = (uint64_t)b->limits.output_bytes;
+    if (b->limits.cpu_s > 0)
+        l.cpu_ms = (uint64_t)(b->limits.cpu_s * MS_PER_S);
+    return l;
 }
 
 /* The answer to an execution that has been accepted. Takes the waiting one, if there is one. */
@@ -376,7 +547,9 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
         .input = b->input,
         .vars = b->vars.v,
         .vars_n = b->vars.n,
-        .limits = app_limits(a, wall_ms(a, b)),
+        .files = asked->files,
+        .files_n = b->files.n,
+        .limits = limits_of(a, b),
         .wasm = is_wasm(&b->isolation),
         .science = is_science(&b->template),
     };
@@ -430,7 +603,7 @@ static void parsing_run(struct work *w)
 
     if (shape_parse(&execute_shape, p->text.p, p->text.n, &p->body, &p->shaping) < 0)
         return; /* the issues tell */
-    p->digested = digest_take(&p->asked, &p->body, p->text.p, p->text.n) == 0;
+    p->digested = details_take(&p->asked, &p->body, p->text.p, p->text.n) == 0;
 }
 
 static void parsing_done(struct work *w)
@@ -447,6 +620,7 @@ static void parsing_done(struct work *w)
             submit(p->c, &p->body, &p->asked);
     }
     shaping_done(&p->shaping);
+    asked_done(&p->asked);
     buf_done(&p->text);
     free(p);
 }
@@ -478,13 +652,13 @@ static void parse_here(struct http_call *c, uint64_t asked_us)
 {
     const struct http_request *r = http_request(c);
     cleanup_with(shaping_done) struct shaping s;
-    struct asked asked = {.at_us = asked_us};
+    cleanup_with(asked_done) struct asked asked = {.at_us = asked_us};
     struct execute_body body = {0};
 
     shaping_init(&s, http_app(c));
     if (shape_parse(&execute_shape, r->body, r->body_n, &body, &s) < 0)
         reply_issues(c, &s);
-    else if (digest_take(&asked, &body, r->body, r->body_n) < 0)
+    else if (details_take(&asked, &body, r->body, r->body_n) < 0)
         reply_status(c, 503);
     else
         submit(c, &body, &asked);

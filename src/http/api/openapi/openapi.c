@@ -113,13 +113,17 @@ static void write_type(struct jw *w, const struct shape_field *f)
     static const char *const types[] = {
         [SHAPE_STRING] = "string", [SHAPE_INT] = "integer",   [SHAPE_NUMBER] = "number",
         [SHAPE_BOOL] = "boolean",  [SHAPE_CHOICE] = "string", [SHAPE_STRINGS] = "object",
-        [SHAPE_LIST] = "array",    [SHAPE_TEXT] = "string",
+        [SHAPE_LIST] = "array",    [SHAPE_TEXT] = "string",   [SHAPE_FILES] = "object",
     };
 
     if (f->type == SHAPE_RAW) {
         write_raw(w, f);
         return;
     }
+    if (f->type == SHAPE_FILES)
+        kv_raw(w, "additionalProperties",
+               "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"object\",\"required\":[\"base64\"],"
+               "\"properties\":{\"base64\":{\"type\":\"string\"}}}]}");
     jw_kv_string(w, "type", types[f->type]);
     if (f->words)
         write_words(w, f->words);
