@@ -15,20 +15,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <unistd.h>
 
 struct cpus; /* process.h */
-struct hot;
 
 /* What a first process does: descriptors 0, 1, 2 are its streams, 3 the job. Must not return. */
 typedef void init_runner_fn(void *user);
 
 struct init_host {
     init_runner_fn *run;
-    void *user;            /* borrowed */
-    pid_t (*fork)(void);   /* NULL: fork() */
-    bool copied;           /* its memory is what first processes are copies of (birth.h) */
-    const struct hot *hot; /* borrowed: what each of them writes to, or NULL */
+    void *user; /* borrowed */
 };
 
 struct init {
@@ -46,14 +41,4 @@ struct init {
     const struct cpus *cpus; /* borrowed: what processes may run on, and init, if it starts them */
 };
 
-static inline pid_t init_fork(const struct init_host *host)
-{
-    return host->fork ? host->fork() : fork();
-}
-
 __attribute__((noreturn)) void init_run(const struct init *conf);
-
-/* In a first process that somebody else made, with the descriptors of pid 1: waits at the gate,
- * then runs the host's. */
-__attribute__((noreturn)) void init_first(const struct init_host *host, const struct cpus *cpus,
-                                          int gate);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox-init: pid 1 of a sandbox that bubblewrap made, or a zygote's keeper (order.h). The walls
- * stand already; what is left is what bubblewrap does not do (limits) and what does not survive
- * becoming another program (a pid 1 that nobody can look into), then the same init as everywhere
- * (init.h).
+ * sandbox-init: pid 1 of every sandbox, told by an order what to be (order.h). The walls stand
+ * already and no privilege is left; what is missing is what bubblewrap does not do (limits) and
+ * what does not survive becoming another program (a pid 1 that nobody can look into). Then it is
+ * init (init.h).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,11 +14,12 @@
 #include "base/fd.h"
 #include "init/init.h"
 #include "init/order.h"
+#include "init/prestart.h"
 #include "init/runner.h"
 #include "init/steps.h"
 
 static const struct confine_step steps[] = {
-    {"resource limits",   step_limits           }, /* a keeper's child has them */
+    {"resource limits",   step_limits           }, /* not behind all walls: they are set */
     {"undumpable init",   step_undumpable       },
     {"no new privileges", step_no_new_privileges},
 };
@@ -34,9 +35,9 @@ static int close_words(void)
 int main(void)
 {
     static const int none[LAUNCH_FDS_PREPARE] = {INIT_FD_CTL};
-    const struct init_host host = {.run = runner_exec};
+    struct init_host host = {.run = runner_exec};
+    const struct init_host *ahead;
     struct init_order o;
-    bool born; /* in a keeper's memory (birth.h) */
     struct confine c = {.msg = &o.msg,
                         .fds = none,
                         .workspace = -1,
@@ -48,15 +49,17 @@ int main(void)
         (void)fprintf(stderr, "sandbox-init is started by sandbox-launcher\n");
         return EXIT_FAILURE;
     }
-    born = o.first > 0;
     if (fd_close_from(INIT_FD_ORDER) < 0 || fd_cloexec_from(INIT_FD_CTL) < 0 ||
-        (!born && close_words() < 0))
+        (!o.walled && close_words() < 0))
         return EXIT_FAILURE;
-    steps_run(steps + born, ARRAY_LEN(steps) - born, ARRAY_LEN(steps), &c);
+    steps_run(steps + o.walled, ARRAY_LEN(steps) - o.walled, ARRAY_LEN(steps), &c);
+    if (o.room[0])
+        host.user = o.room;
+    ahead = prestart_host((enum plan_template)o.msg.template);
     init_run(&(struct init){
-        .host = &host,
+        .host = ahead && !o.shared ? ahead : &host,
         .ctl = INIT_FD_CTL,
-        .tree = launch_has_tree(&o.msg) ? INIT_FD_END : -1,
+        .tree = o.tree ? INIT_FD_END : -1,
         .lazy = o.msg.lazy_n > 0,
         .persistent = (o.msg.flags & LAUNCH_PERSISTENT) != 0,
         .relay = (o.msg.flags & LAUNCH_RELAY) != 0,
@@ -64,6 +67,7 @@ int main(void)
         .first = o.first,
         .gate = INIT_FD_GATE,
         .accounted = o.accounted,
+        .shared = o.shared,
         .memory_max = o.msg.flags & LAUNCH_WATCH_MEMORY ? o.msg.memory_max : 0,
     });
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the program sandbox-init is told when it becomes pid 1 of a sandbox: by
- * bubblewrap's keeper, which lets it start everything, and by a zygote's, which
- * has forked the first process already (birth.h).
+ * What the program sandbox-init is told when it becomes pid 1 of a sandbox: by every keeper, of
+ * whatever jail. A zygote's has forked the first process already (walls/birth.h); the others let
+ * sandbox-init start it.
  */
 #pragma once
 
 #include <sys/types.h>
 
+#include "init/room.h"
 #include "init/steps.h"
 #include "wire/cpus.h"
 #include "wire/wire.h"
@@ -17,13 +18,16 @@
 
 enum { INIT_FD_GATE = INIT_FD_DEPENDENCIES }; /* free again once that is mounted */
 
-/* Opens it, where no keeper has (birth_keep()). Before the mounts: directories that a sandbox has
- * of its own may hide where it is. */
+/* Opens it, where the keeper has not (birth_keep()). Before the mounts: directories that a sandbox
+ * has of its own may hide where it is. */
 int step_program(const struct confine *c);
 
 struct init_order {
     struct launch_msg msg;
     struct cpus cpus;
-    pid_t first;    /* 0: none yet */
-    bool accounted; /* see init.h */
+    pid_t first;              /* 0: none yet */
+    bool walled;              /* the keeper took all steps: limits are set, nothing was said */
+    bool accounted, shared;   /* see init.h */
+    bool tree;                /* INIT_FD_END is what to scan */
+    char room[ROOM_PATH_MAX]; /* of a plain sandbox; else "" */
 };

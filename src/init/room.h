@@ -18,7 +18,6 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
-#include "init/runner.h"
 
 enum { ROOM_PATH_MAX = 128 };
 
@@ -29,9 +28,3 @@ must_check int room_make(const char *room, const char *names, int kept, uid_t ui
 must_check int room_tree(const char *room, bool all);
 /* As root or as its owner; whatever a tenant has put there. */
 void room_remove(const char *room);
-
-/* The path moved into the room, in new memory, or `path` itself if it is the host's. NULL: no
- * memory. */
-char *room_path(const char *room, char *path);
-/* The same for cwd, arguments and environment. 0 or -errno. */
-must_check int room_map(const char *room, struct job *j);

@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "base/os.h"
 #include "init/fence.h"
-#include "init/room.h"
+#include "init/room_map.h"
 
 /* Blocks of a job: lists and strings. */
 enum { BLOCK_STEP = 16, BLOCK_MAX = 192 };

@@ -32,7 +32,7 @@ static int give_code(struct lang_job *j, const struct exec_spec *s, struct err *
     lang_job_arg(j, j->code.p);
     lang_job_arg(j, "bash"); /* $0, the name in bash's own messages */
     if (!lang_needs_cold(s, start_vars, NULL))
-        j->plan.template = TEMPLATE_SHELL; /* of just these arguments (zygote/prestart.c) */
+        j->plan.template = TEMPLATE_SHELL; /* of just these arguments (init/prestart.c) */
     return 0;
 }
 

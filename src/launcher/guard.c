@@ -256,7 +256,7 @@ static struct launcher *parse(int argc, char **argv)
     if (!l || argc < ARGUMENTS || !find_kind(argv[7], &l->slots.kind))
         return free(l), NULL;
     l->daemon = GUARD_DAEMON_FD;
-    l->slots.mntns = -1;
+    l->slots.mntns = l->slots.program = -1;
     l->slots.uid_base = (uid_t)strtoul(argv[1], NULL, 10);
     l->slots.netns_fresh = strcmp(argv[2], "fresh") == 0;
     l->slots.rootless = !os_is_host_root();

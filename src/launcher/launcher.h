@@ -24,12 +24,11 @@ struct queue {
 };
 
 struct launcher {
-    int daemon;          /* owned */
-    int children;        /* owned: readable when one of ours has died */
-    int programs;        /* owned: directory of ours on the host; -1 once the template is built */
-    unsigned prestarted; /* bits of templates whose programs are there to be started ahead */
-    struct kept kept;    /* workspaces */
-    struct kept shelf;   /* dependencies: only ever read */
+    int daemon;        /* owned */
+    int children;      /* owned: readable when one of ours has died */
+    int programs;      /* owned: directory of ours on the host; -1 once the template is built */
+    struct kept kept;  /* workspaces */
+    struct kept shelf; /* dependencies: only ever read */
     struct measures measures;
     struct users users; /* of sandboxes, as root */
     struct slots slots;

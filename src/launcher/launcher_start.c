@@ -13,13 +13,11 @@
 
 #include "base/fd.h"
 #include "core/port_jail.h"
-#include "init/runner.h"
 #include "launcher/guard.h"
 #include "launcher/launcher_inner.h"
 #include "launcher/lend.h"
 #include "walls/apart.h"
 #include "walls/root.h"
-#include "zygote/prestart.h"
 
 enum { BIRTHS_MIN = 2 }; /* made at a time; one for each processor, if there are more */
 
@@ -42,7 +40,7 @@ static unsigned traits(const struct launcher *l)
 
 static unsigned templates(const struct launcher *l)
 {
-    unsigned t = l->prestarted;
+    unsigned t = 0;
 
     if (l->slots.kind != &keeper_native)
         return BIT(TEMPLATE_EXEC);
@@ -56,6 +54,9 @@ static int prepare_plain(struct launcher *l, struct err *e)
 {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         return err_sys(e, -errno, "become a reaper");
+    l->slots.program = openat(l->programs, "sandbox-init", O_RDONLY | O_CLOEXEC);
+    if (l->slots.program < 0)
+        return err_sys(e, -errno, "sandbox-init");
     closep(&l->programs);
     l->programs = -1;
     kept_enter(&l->kept);
@@ -109,8 +110,6 @@ static int prepare(struct launcher *l, struct err *e)
     if (inodes < 0)
         return err_sys(e, inodes, "probe for inodes of each slot's own");
     l->slots.inodes = inodes > 0;
-    for (unsigned t = 0; t < TEMPLATE_COUNT; t++)
-        l->prestarted |= prestart_has((enum plan_template)t, l->programs) ? BIT(t) : 0;
     closep(&l->programs); /* no sandbox descends from a process that holds it */
     l->programs = -1;
     l->slots.zygotes.mntns = l->slots.mntns;
@@ -135,7 +134,6 @@ void launcher_main(struct launcher *l)
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_NAME, "sandbox-launch");
     (void)signal(SIGPIPE, SIG_IGN);
-    l->slots.exec_host = (struct init_host){.run = runner_exec};
     l->slots.cpus_n = cpus_count();
     /* More at a time would only take the caches from each other: a third more work for each. */
     l->slots.births_max = l->slots.cpus_n > BIRTHS_MIN ? l->slots.cpus_n : BIRTHS_MIN;

@@ -15,7 +15,6 @@
 #include "base/sys.h"
 #include "init/process_tree.h"
 #include "walls/keeper.h"
-#include "zygote/prestart.h"
 
 enum {
     PURGES_MAX = 100,
@@ -188,7 +187,7 @@ static struct keeper keeper_of(const struct slots *all, const struct slot *s, in
         .sock = sock,
         .mntns = all->mntns,
         .filters = &all->filters,
-        .host = prestart_host(s->template) ? prestart_host(s->template) : &all->exec_host,
+        .program = all->program,
     };
 
     memcpy(k.procs, s->cgroup.procs, sizeof k.procs);
@@ -224,7 +223,7 @@ static int start_keeper(struct slots *all, struct slot *s, struct err *e)
         return err_sys(e, r, "keeper socket");
     here = sp[0], there = sp[1];
     k = keeper_of(all, s, there);
-    if (s->template != TEMPLATE_EXEC && !prestart_host(s->template)) {
+    if (s->template != TEMPLATE_EXEC && !template_is_prestarted(s->template)) {
         if (zygotes_fork(&all->zygotes, s->template, &k, &s->generation, e) < 0)
             return -1;
     } else {

@@ -51,7 +51,7 @@ struct slots {
     char rooms[ROOMS_MAX]; /* "": sandboxes have roots of their own */
     struct cgroups cgroups;
     struct filters filters;
-    struct init_host exec_host;
+    int program; /* owned: sandbox-init, where there is no template that has it; or -1 */
     struct zygotes zygotes;
 
     int events; /* owned: epoll, tells which keeper has said something (slot_of()) */

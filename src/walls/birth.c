@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "init/order.h"
+#include "init/process.h"
 #include "walls/rseq.h"
 
 enum { STACK = 256 << 10, GUARD = 4096 };
@@ -48,15 +49,23 @@ static char *stack_of(struct keeper *k)
     return k->stack;
 }
 
+/* Pid 1 makes the memory undumpable while it has it; that is undone, or files of /proc/self would
+ * not be the keeper's any more. */
 static pid_t lend(struct birth *b, int *ret_pidfd)
 {
     char *stack = stack_of(b->k);
+    pid_t pid;
+    int r;
 
     if (!stack)
         return -1;
-    return clone(be_born, stack + STACK,
-                 (int)(b->k->kind->namespaces | CLONE_VM | CLONE_VFORK | CLONE_PIDFD) | SIGCHLD, b,
-                 ret_pidfd);
+    pid = clone(be_born, stack + STACK,
+                (int)(b->k->kind->namespaces | CLONE_VM | CLONE_VFORK | CLONE_PIDFD) | SIGCHLD, b,
+                ret_pidfd);
+    r = errno;
+    (void)!process_visible(true);
+    errno = r;
+    return pid;
 }
 
 /* The first process comes back to where the keeper was: interpreters know where their stack is. */
@@ -65,10 +74,12 @@ pid_t birth_clone(struct keeper *k, const struct launch_msg *m, const int *fds, 
 {
     struct birth b = {.k = k, .m = m, .fds = fds, .fds_n = fds_n};
 
+    if (!k->copies)
+        return lend(&b, ret_pidfd);
     if (setjmp(k->back) == 0)
         return lend(&b, ret_pidfd);
     rseq_register();
-    init_first(k->host, &k->cpus, k->gate);
+    k->copies->begin(k->copies->user, &k->cpus, k->gate);
 }
 
 /* Taken. */
@@ -81,12 +92,13 @@ static int place(int fd, int number)
     return fd == number ? take_fd(&from), 0 : fd_move(fd, number);
 }
 
-int birth_keep(void)
+int birth_keep(struct keeper *k)
 {
     int r = place(memfd_create("order", MFD_CLOEXEC), INIT_FD_ORDER);
+    int program = k->program >= 0 ? take_fd(&k->program) : open(INIT_PROGRAM, O_RDONLY | O_CLOEXEC);
 
     if (r == 0)
-        r = place(open(INIT_PROGRAM, O_RDONLY | O_CLOEXEC), INIT_FD_PROGRAM);
+        r = place(program, INIT_FD_PROGRAM);
     return r ? r : place(open("/dev/null", O_RDWR | O_CLOEXEC), INIT_FD_NULL);
 }
 
@@ -100,38 +112,52 @@ static int order_put(const struct init_order *o)
     return 0;
 }
 
-static int keep_open(const struct launch_msg *m)
+/* Everything else is closed by the exec. */
+static int keep_open(const struct init_order *o)
 {
-    const int kept[] = {INIT_FD_CTL, INIT_FD_ORDER, launch_has_tree(m) ? INIT_FD_END : INIT_FD_CTL};
+    int last = o->first ? INIT_FD_CTL : INIT_FD_ERR, r = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(kept); i++)
-        if (fcntl(kept[i], F_SETFD, 0) < 0)
-            return -errno;
-    return 0;
+    for (int fd = INIT_FD_CTL; fd <= last && r == 0; fd++)
+        r = fcntl(fd, F_SETFD, 0);
+    if (r == 0 && o->tree)
+        r = fcntl(INIT_FD_END, F_SETFD, 0);
+    return r < 0 || fcntl(INIT_FD_ORDER, F_SETFD, 0) < 0 ? -errno : 0;
 }
 
-void birth_end(struct keeper *k, const struct launch_msg *m)
+/* Forks the copy, which goes back into birth_clone(); the gate that it waits at stays with pid 1.
+ */
+static pid_t fork_first(struct keeper *k)
 {
-    static char *const argv[] = {(char *)"sandbox-init", NULL}, *const envp[] = {NULL};
-    struct init_order o = {
-        .msg = *m, .cpus = k->cpus, .accounted = !(m->flags & LAUNCH_WATCH_MEMORY)};
     int gate[2], r;
+    pid_t pid;
 
     if (pipe2(gate, O_CLOEXEC) < 0)
         steps_fail(INIT_FD_CTL, "gate", -errno);
-    o.first = init_fork(k->host);
-    if (o.first == 0) {
+    pid = k->copies->fork(k->copies->user);
+    if (pid == 0) {
         (void)close(gate[1]); /* else it would never see that pid 1 is gone */
         k->gate = gate[0];
         longjmp(k->back, 1);
     }
-    if (o.first < 0)
+    if (pid < 0)
         steps_fail(INIT_FD_CTL, "start a process", -errno);
     r = steps_place(&gate[1], INIT_FD_GATE);
+    if (r < 0)
+        steps_fail(INIT_FD_CTL, "gate", r);
+    return pid;
+}
+
+void birth_end(struct keeper *k, struct init_order *o)
+{
+    static char *const argv[] = {(char *)"sandbox-init", NULL}, *const envp[] = {NULL};
+    int r;
+
+    o->cpus = k->cpus;
+    o->walled = true;
+    o->first = k->copies ? fork_first(k) : 0;
+    r = order_put(o);
     if (r == 0)
-        r = order_put(&o);
-    if (r == 0)
-        r = keep_open(m);
+        r = keep_open(o);
     if (r < 0)
         steps_fail(INIT_FD_CTL, "order of sandbox-init", r);
     (void)syscall(SYS_execveat, INIT_FD_PROGRAM, "", argv, envp, AT_EMPTY_PATH);

@@ -61,7 +61,7 @@ static int put_filter(int number, const struct sock_fprog *p)
 /* The daemon's descriptors go through bwrap, which keeps none of them for itself. */
 static int pass_descriptors(const struct keeper *k, const struct launch_msg *m)
 {
-    struct init_order o = {.msg = *m, .cpus = k->cpus};
+    struct init_order o = {.msg = *m, .cpus = k->cpus, .tree = launch_has_tree(m)};
     int last = launch_has_tree(m) ? INIT_FD_END : INIT_FD_END - 1;
     int r = 0;
 

@@ -18,12 +18,12 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "core/port_jail.h"
+#include "init/order.h"
 #include "init/process.h"
 #include "init/process_tree.h"
 #include "walls/apart.h"
 #include "walls/birth.h"
 #include "walls/confine.h"
-#include "walls/hot.h"
 #include "wire/wire.h"
 
 enum {
@@ -72,7 +72,7 @@ static int enter_names(struct err *e)
 
 static int native_enter(struct keeper *k, struct err *e)
 {
-    int r = k->host->copied ? birth_keep() : 0;
+    int r = birth_keep(k);
 
     if (r < 0)
         return err_sys(e, r, "what sandboxes are born with");
@@ -125,23 +125,15 @@ __attribute__((noreturn)) static void native_become(struct keeper *k, const stru
         .host_net = m->flags & LAUNCH_HOST_NET ? k->host_net : -1,
         .filter = &k->filters->last,
         .said = -1,
-        .kept = k->host->copied,
+        .kept = true,
     };
 
     confine_self(&c); /* reports and exits on failure */
-    if (k->host->copied)
-        birth_end(k, m);
-    init_run(&(struct init){
-        .host = k->host,
-        .ctl = INIT_FD_CTL,
-        .tree = launch_has_tree(m) ? INIT_FD_END : -1,
-        .lazy = m->lazy_n > 0,
-        .persistent = (m->flags & LAUNCH_PERSISTENT) != 0,
-        .relay = (m->flags & LAUNCH_RELAY) != 0,
-        .cpus = &k->cpus,
-        .accounted = !(m->flags & LAUNCH_WATCH_MEMORY),
-        .memory_max = m->flags & LAUNCH_WATCH_MEMORY ? m->memory_max : 0,
-    });
+    birth_end(k, &(struct init_order){
+                     .msg = *m,
+                     .accounted = !(m->flags & LAUNCH_WATCH_MEMORY),
+                     .tree = launch_has_tree(m),
+                 });
 }
 
 /* The sandbox is dead. Is the slot's network namespace as it was? Without one it must not go on. */
@@ -183,8 +175,8 @@ static int enter(struct keeper *k, struct err *e)
     r = k->kind->rooted ? apart_enter(k->inodes) : 0;
     if (r < 0)
         return err_sys(e, r, "inodes of slot %u", k->slot);
-    if (k->host->hot)
-        hot_pin(k->host->hot);
+    if (k->copies)
+        k->copies->settle(k->copies->user);
     return k->kind->enter(k, e);
 }
 
@@ -250,13 +242,7 @@ static void make_sandbox(struct keeper *k, struct launch_msg *m, int *fds, size_
     pid_t pid;
 
     k->made++;
-    if (k->host->copied) {
-        pid = birth_clone(k, m, fds, fds_n, &pidfd);
-    } else {
-        pid = sys_clone3(k->kind->namespaces, &pidfd);
-        if (pid == 0)
-            k->kind->become(k, m, fds, fds_n);
-    }
+    pid = birth_clone(k, m, fds, fds_n, &pidfd);
     fd_close_all(fds, fds_n);
     if (pid < 0) {
         (void)err_sys(&m->err, -errno, "clone a sandbox");
@@ -283,7 +269,8 @@ static void make_sandbox(struct keeper *k, struct launch_msg *m, int *fds, size_
  * that is lost on the way would be a group that is not entered. */
 static int keep_only(struct keeper *k)
 {
-    int *mine[] = {&k->sock, &k->mntns, &k->procs[0], &k->procs[1], &k->procs[2], &k->procs[3]};
+    int *mine[] = {&k->sock,     &k->mntns,    &k->program, &k->procs[0],
+                   &k->procs[1], &k->procs[2], &k->procs[3]};
     int at = 3;
 
     for (size_t i = 0; i < ARRAY_LEN(mine); i++)

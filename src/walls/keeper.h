@@ -10,8 +10,8 @@
  *            ◀──STARTED + pidfd─        ◀──wait4───
  *            ◀──DEAD────────────
  *
- * Whose child runs inside is the host's business: the launcher's own keepers
- * exec programs, a zygote's keepers carry a warmed interpreter.
+ * Pid 1 of a sandbox is always the program sandbox-init (birth.h). It starts the first process,
+ * unless the keeper is a zygote's child: then that is a copy of the keeper.
  */
 #pragma once
 
@@ -19,8 +19,8 @@
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-#include "init/init.h"
 #include "walls/cgroup.h"
 #include "walls/netns.h"
 #include "walls/seccomp.h"
@@ -28,6 +28,15 @@
 #include "wire/wire.h"
 
 struct keeper;
+
+/* A keeper that has a warmed interpreter in its memory, of which first processes are copies. */
+struct copies {
+    void *user;                 /* borrowed */
+    void (*settle)(void *user); /* in the keeper, once it is in its groups and in its root */
+    pid_t (*fork)(void *user);
+    /* In the copy, behind the walls. */
+    __attribute__((noreturn)) void (*begin)(void *user, const struct cpus *cpus, int gate);
+};
 
 /*
  * How sandboxes come to be: one row per jail. What is the same for all (groups, messages, waiting,
@@ -63,7 +72,8 @@ struct keeper {
     int mntns;                      /* owned: the template */
     int procs[CG_CONTROLLER_COUNT]; /* owned */
     const struct filters *filters;  /* borrowed */
-    const struct init_host *host;   /* borrowed */
+    int program;                    /* owned: sandbox-init, or -1: the one in the template */
+    const struct copies *copies;    /* borrowed; NULL: there is nothing to copy */
 
     struct cpus cpus; /* what a sandbox may run on */
     unsigned made;

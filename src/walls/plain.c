@@ -14,20 +14,12 @@
 
 #include "base/fd.h"
 #include "core/port_jail.h"
+#include "init/order.h"
 #include "init/process.h"
 #include "init/room.h"
-#include "init/runner.h"
 #include "init/steps.h"
+#include "walls/birth.h"
 #include "walls/keeper.h"
-
-struct plain {
-    bool rootless;
-    uid_t uid;
-    gid_t gid;
-    init_runner_fn *run;     /* of the first process */
-    const struct cpus *cpus; /* borrowed: where it may run */
-    char room[ROOM_PATH_MAX];
-};
 
 int rooms_make(char out[ROOMS_MAX], struct err *e)
 {
@@ -120,37 +112,6 @@ enum { STEP_DESCRIPTORS = 0 };
 
 /* ---- all of it ---- */
 
-/* In a new process: becomes init of a sandbox. workspace: a directory, or -1. */
-__attribute__((noreturn)) static void plain_run(const struct plain *p, const struct launch_msg *m,
-                                                const int *fds, int workspace)
-{
-    bool persistent = (m->flags & LAUNCH_PERSISTENT) != 0;
-    const struct confine c = {
-        .rootless = p->rootless,
-        .uid = p->uid,
-        .gid = p->gid,
-        .msg = m,
-        .fds = fds,
-        .workspace = workspace,
-        .dependencies = -1,
-        .host_net = -1,
-        .said = -1,
-        .room = p->room,
-    };
-    const struct init_host host = {.run = p->run, .user = (void *)(uintptr_t)p->room};
-
-    steps_run(steps, ARRAY_LEN(steps), STEP_DESCRIPTORS, &c);
-    init_run(&(struct init){
-        .host = &host,
-        .ctl = INIT_FD_CTL,
-        .tree = persistent ? -1 : INIT_FD_END,
-        .persistent = persistent,
-        .shared = true,
-        .cpus = p->cpus,
-        .memory_max = m->flags & LAUNCH_WATCH_MEMORY ? m->memory_max : 0,
-    });
-}
-
 /* Not by the slot: whoever kept it before may still be removing what it had. */
 static void room_name(const struct keeper *k, char out[ROOM_PATH_MAX])
 {
@@ -161,7 +122,8 @@ static int plain_enter(struct keeper *k, struct err *e)
 {
     int r = process_adopt();
 
-    (void)k;
+    if (r == 0)
+        r = birth_keep(k);
     return r < 0 ? err_sys(e, r, "become a reaper") : 0;
 }
 
@@ -170,18 +132,26 @@ __attribute__((noreturn)) static void plain_become(struct keeper *k, const struc
 {
     bool keeps = (m->flags & LAUNCH_PERSISTENT) || m->workspace[0];
     uid_t uid = keeps ? k->user : k->uid_first + k->made % UIDS_PER_SLOT;
-    struct plain p = {
+    struct init_order o = {.msg = *m, .shared = true, .tree = !(m->flags & LAUNCH_PERSISTENT)};
+    const struct confine c = {
         .rootless = k->rootless,
         .uid = k->rootless ? geteuid() : uid,
         .gid = k->rootless ? getegid()
                : keeps     ? k->group
                            : (gid_t)uid,
-        .run = k->host->run,
-        .cpus = &k->cpus,
+        .msg = m,
+        .fds = fds,
+        .workspace = keeper_workspace(m, fds, fds_n),
+        .dependencies = -1,
+        .host_net = -1,
+        .said = -1,
+        .room = o.room,
+        .kept = true,
     };
 
-    room_name(k, p.room);
-    plain_run(&p, m, fds, keeper_workspace(m, fds, fds_n));
+    room_name(k, o.room);
+    steps_run(steps, ARRAY_LEN(steps), STEP_DESCRIPTORS, &c);
+    birth_end(k, &o);
 }
 
 static int plain_renew(struct keeper *k, struct launch_msg *m, int status)

@@ -14,8 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "init/prestart.h"
 #include "init/runner.h"
-#include "zygote/prestart.h"
 
 enum { HEAP = 64 << 10 }; /* of what a small program takes */
 

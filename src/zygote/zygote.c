@@ -131,7 +131,7 @@ void zygotes_init(struct zygotes *z, int directory, const char *runtimes)
 
 bool zygotes_has(const struct zygotes *z, enum plan_template t)
 {
-    return t == TEMPLATE_EXEC || z->of[t].installed;
+    return t == TEMPLATE_EXEC || template_is_prestarted(t) || z->of[t].installed;
 }
 
 __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enum plan_template t,
@@ -288,51 +288,4 @@ bool zygotes_outdated(struct zygotes *z, enum plan_template t, unsigned generati
     g->runs++;
     renew(z, t);
     return generation != g->generation;
-}
-
-/* ---- in the zygote ---- */
-
-static void become_keeper(const struct zygote_msg *m, const int *fds, size_t n, struct keeper *ret)
-{
-    size_t at = 1;
-
-    *ret = (struct keeper){
-        .kind = &keeper_native, .filters = ret->filters, .host = ret->host, .slot = m->slot};
-    ret->rootless = m->rootless != 0;
-    ret->inodes = m->inodes != 0;
-    ret->netns_fresh = m->netns_fresh != 0;
-    ret->uid_first = m->uid_first;
-    ret->user = m->user;
-    ret->group = m->group;
-    ret->sock = fds[0];
-    ret->mntns = -1; /* we are there already */
-    for (size_t i = 0; i < CG_CONTROLLER_COUNT; i++)
-        ret->procs[i] = (m->procs_mask & BIT(i)) && at < n ? fds[at++] : -1;
-    (void)signal(SIGCHLD, SIG_DFL);
-}
-
-void zygote_serve(const struct filters *filters, const struct init_host *host, struct keeper *ret)
-{
-    static const char warm = 1;
-
-    ret->filters = filters;
-    ret->host = host;
-    (void)!fd_send(ZYGOTE_FD, &warm, sizeof warm, NULL, 0);
-    (void)signal(SIGCHLD, SIG_IGN); /* keepers report to the launcher, not to us */
-    for (;;) {
-        int fds[1 + CG_CONTROLLER_COUNT];
-        size_t n = ARRAY_LEN(fds);
-        struct zygote_msg m;
-        ssize_t got = fd_recv(ZYGOTE_FD, &m, sizeof m, fds, &n);
-        pid_t pid;
-
-        if (got != sizeof m || n < 1)
-            _exit(got != 0);
-        pid = init_fork(host);
-        if (pid == 0) {
-            become_keeper(&m, fds, n, ret);
-            return;
-        }
-        fd_close_all(fds, n);
-    }
 }

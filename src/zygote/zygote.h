@@ -68,7 +68,3 @@ must_check int zygotes_fork(struct zygotes *z, enum plan_template t, const struc
 unsigned zygotes_packages(const struct zygotes *z);
 /* Counts a run. True: slots of that generation should not serve again. */
 bool zygotes_outdated(struct zygotes *z, enum plan_template t, unsigned generation);
-
-/* In the zygote: says that it is warm, waits for commands and forks; returns only in a new keeper,
- * with *ret filled. */
-void zygote_serve(const struct filters *filters, const struct init_host *host, struct keeper *ret);

@@ -38,10 +38,11 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "init/runner.h"
-#include "walls/hot.h"
 #include "walls/keeper.h"
+#include "zygote/hot.h"
 #include "zygote/napi.h"
 #include "zygote/renew.h"
+#include "zygote/serve.h"
 #include "zygote/text.h"
 #include "zygote/threads.h"
 #include "zygote/zygote.h"
@@ -78,7 +79,7 @@ struct node {
     struct threads threads;
     struct renew renew;
     struct filters filters;
-    struct init_host host;
+    struct zygote_host host;
     struct keeper keeper;
     struct hot hot;
     jmp_buf back;
@@ -212,8 +213,10 @@ static int prepare(struct node *n, struct err *e)
 {
     if (!n->symbols.seed)
         return err_set(e, ERR_HOST, "this node does not let its random numbers be seeded");
-    n->host = (struct init_host){
-        .run = first_process, .user = n, .fork = threads_fork, .copied = true, .hot = &n->hot};
+    n->host = (struct zygote_host){
+        .first = {.run = first_process, .user = n},
+          .fork = threads_fork, .hot = &n->hot
+    };
     if (fcntl(ZYGOTE_FD, F_SETFD, FD_CLOEXEC) < 0)
         return err_set(e, ERR_HOST, "it is started by sandbox-launcher");
     if (filters_build(&n->filters, e) < 0 || threads_park(&n->threads, e) < 0)

@@ -24,12 +24,13 @@
 #include "base/fd.h"
 #include "base/random.h"
 #include "init/runner.h"
-#include "walls/hot.h"
 #include "walls/keeper.h"
 #include "zygote/heap.h"
+#include "zygote/hot.h"
 #include "zygote/python_job.h"
 #include "zygote/python_program.h"
 #include "zygote/rehearsal.h"
+#include "zygote/serve.h"
 #include "zygote/text.h"
 #include "zygote/zygote.h"
 
@@ -391,7 +392,10 @@ int main(int argc, char **argv)
     struct hot hot;
     struct warmed w = {.science = argc > 1 && strcmp(argv[1], "science") == 0,
                        .directory = "/workspace"};
-    const struct init_host host = {.run = run_job, .user = &w, .copied = true, .hot = &hot};
+    struct zygote_host host = {
+        .first = {.run = run_job, .user = &w},
+          .hot = &hot
+    };
     struct filters filters;
     struct keeper k = {0};
     struct err e;

@@ -205,11 +205,11 @@ def left_behind():
 # ---- lasting shortage, and what no single call tells ----
 
 
-# bubblewrap's init is a program of its own, whose C library forks by another call.
-FORK = "fork" if harness.JAIL == "bwrap" and platform.machine() == "x86_64" else "clone"
+# Init is a program of its own, whose C library forks by another call than glibc.
+FORK = "fork" if platform.machine() == "x86_64" else "clone"
 SHORTAGES = [
     ("daemon", "pipe2", "EMFILE"), ("daemon", "socketpair", "EMFILE"), ("launcher", "socketpair", "ENFILE"),
-    ("keeper", "clone3", "EAGAIN"), ("keeper", "clone3", "ENOMEM"), ("keeper", "clone3", "ENOSPC"),
+    ("keeper", "clone", "EAGAIN"), ("keeper", "clone", "ENOMEM"), ("keeper", "clone", "ENOSPC"),
     ("init", FORK, "EAGAIN"), ("process", "execve", "ENOMEM"),
 ] + [("confine", "mount", "ENOSPC")] * (harness.JAIL == "native")  # elsewhere another program mounts, or none
 

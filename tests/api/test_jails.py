@@ -248,21 +248,24 @@ def test_the_older_spelling_means_subprocess(make_daemon):
 
 
 def test_an_unusable_jail_is_told_with_its_reason(make_daemon, tmp_path):
-    """Without our pid 1 for it bwrap cannot work: the next in the order serves, and a request that
-    insists is told why not."""
-    need(have_bwrap(), "bubblewrap is not installed")
-    for name in ("sandbox-executor", "sandbox-launcher"):
-        shutil.copy2(harness.BUILD / name, tmp_path / name)
-    tmp_path.chmod(0o755)
-    daemon = make_daemon(binary=tmp_path / "sandbox-executor", ISOLATION="bwrap,native", RUN_AS=None)
+    """A bwrap that fails: the next in the order serves, and a request that insists is told why not."""
+    need(have_bwrap() and harness.ROOT, "needs bubblewrap, and root to put another program in its place")
+    broken, started = tmp_path / "bwrap", tmp_path / "started"
+    broken.write_text('#!/bin/sh\n[ "$1" != --version ] || exec echo bubblewrap 0.8.0\n'
+                      "echo 'bwrap: broken on purpose' >&2\nexit 1\n")
+    started.write_text(f"#!/bin/sh\nexec unshare -m sh -c 'mount --bind {broken} /usr/bin/bwrap && exec \"$@\"' sh "
+                       f"{harness.BUILD}/sandbox-executor \"$@\"\n")
+    for path in (tmp_path, broken, started):
+        path.chmod(0o755)
+    daemon = make_daemon(binary=started, ISOLATION="bwrap,native", RUN_AS=None)
     assert daemon.health().json()["isolation"] == "native"
     row = jails(daemon)["bwrap"]
-    assert row["allowed"] and not row["available"] and "sandbox-init" in row["reason"], row
+    assert row["allowed"] and not row["available"] and "broken on purpose" in row["reason"], row
     response = daemon.request("POST", "/execute",
                               json={"code": "true", "language": "shell", "isolation": "bwrap"})
-    assert response.status == 400 and "sandbox-init" in response.text, response
-    refusal = start_refused(binary=tmp_path / "sandbox-executor", ISOLATION="bwrap")
-    assert "bwrap" in refusal.stderr and "sandbox-init" in refusal.stderr
+    assert response.status == 400 and "broken on purpose" in response.text, response
+    refusal = start_refused(binary=started, ISOLATION="bwrap")
+    assert "bwrap" in refusal.stderr and "broken on purpose" in refusal.stderr
 
 
 def test_a_daemon_that_is_killed_leaves_nothing(make_daemon):

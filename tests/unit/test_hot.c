@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "walls/hot.h"
+#include "zygote/hot.h"
 
 enum { PAGE = 4096, BLOCK = 2 << 20, PAGES = 8, FIRST = 2, SECOND = 5, UNTOUCHED = 3 };
 

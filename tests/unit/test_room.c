@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "init/room.h"
+#include "init/room_map.h"
 
 struct scene {
     char base[64], room[ROOM_PATH_MAX];

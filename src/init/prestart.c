@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "zygote/prestart.h"
+#include "init/prestart.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,8 +38,7 @@ static char *const environment[] = {
 /* What the helper was limited to, the interpreter is. */
 static int limit(pid_t first)
 {
-    static const __rlimit_resource_t all[] = {RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_FSIZE,
-                                              RLIMIT_CPU};
+    static const int all[] = {RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_FSIZE, RLIMIT_CPU};
     struct rlimit l;
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
@@ -160,10 +159,10 @@ static const enum plan_template known[] = {FIRST,     FIRST + 1, FIRST + 2, FIRS
                                            FIRST + 4, FIRST + 5, FIRST + 6, FIRST + 7};
 #define HOST(i)                                                                                    \
     {                                                                                              \
-        run, (void *)(uintptr_t)&known[i], NULL                                                    \
+        run, (void *)(uintptr_t)&known[i]                                                          \
     }
 static const struct init_host hosts[] = {
-    {run_shell, (void *)(uintptr_t)&known[0], NULL},
+    {run_shell, (void *)(uintptr_t)&known[0]},
     HOST(1),
     HOST(2),
     HOST(3),
@@ -178,13 +177,4 @@ _Static_assert(TEMPLATE_WASM_FIRST - FIRST <= ARRAY_LEN(hosts), "room for all");
 const struct init_host *prestart_host(enum plan_template t)
 {
     return template_is_prestarted(t) ? &hosts[t - FIRST] : NULL;
-}
-
-bool prestart_has(enum plan_template t, int programs)
-{
-    const struct call_lang *l = template_is_prestarted(t) ? language_of_template(t) : NULL;
-
-    if (!l || access(l->interpreter, X_OK) < 0)
-        return false;
-    return t != TEMPLATE_SHELL || faccessat(programs, PRESTART_SHELL, R_OK, 0) == 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "walls/hot.h"
+#include "zygote/hot.h"
 
 #include <fcntl.h>
 #include <linux/io_uring.h>

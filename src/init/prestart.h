@@ -29,5 +29,3 @@
 
 /* What starts in sandboxes of this template; NULL: nothing does before its time. */
 const struct init_host *prestart_host(enum plan_template t);
-/* Is it one of those, and installed? programs: the directory of ours. */
-bool prestart_has(enum plan_template t, int programs);
