@@ -55,7 +55,7 @@ def test_every_block_says_what_it_is():
     for path in FILES:
         text = path.read_text()
         assert text.count("\n```") == 2 * len(FENCE.findall(text)), f"{path}: a fence that this test does not see"
-        assert text.count("<!-- not run:") == NOT_RUN.get(str(path.relative_to(TOP)), 0), path
+        assert len(re.findall("^<!-- not run:", text, re.M)) == NOT_RUN.get(str(path.relative_to(TOP)), 0), path
 
 
 @pytest.mark.parametrize("name, kind, text, why", of_kind("sh"))
