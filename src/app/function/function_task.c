@@ -32,6 +32,7 @@ void function_init(struct function_task *f, struct app *a, const struct task_kin
         .run = &f->task.result,
         .request = &p->request,
         .lang = -1,
+        .jail = a->jail,
         .streamed = o->item != NULL,
     };
 }

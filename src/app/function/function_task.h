@@ -119,6 +119,8 @@ task_stop_fn inspect_give_up;
 
 /* Hands over the answer. */
 void function_answer(struct function_task *f);
+/* Its answer takes long to write down. */
+bool function_is_large(const struct function_task *f);
 /* One item of a stream. */
 enum function_item {
     ITEM_NONE, /* it is no JSON */

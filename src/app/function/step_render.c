@@ -11,6 +11,11 @@ static size_t bytes_of(const struct call_result *r)
     return n + (r->changes ? changes_bytes(r->changes) : 0);
 }
 
+bool function_is_large(const struct function_task *f)
+{
+    return bytes_of(&f->result) > RENDER_INLINE;
+}
+
 static void render(struct task *t)
 {
     struct function_task *f = function_of(t);
@@ -26,7 +31,7 @@ enum task_go function_render(struct task *t, struct err *e)
     t->result.at.collected = clock_us();
     if (t->refused.kind != ERR_NONE || !f->order.done)
         return TASK_NEXT;
-    if (bytes_of(&f->result) > RENDER_INLINE)
+    if (function_is_large(f))
         return task_beside(t, render, WORK_LONG);
     render(t);
     return TASK_NEXT;

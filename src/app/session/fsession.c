@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
-#include "app/session/fsession_inner.h"
-#include "base/random.h"
+#include "app/session/fsession.h"
 
 const char *fsession_state_name(enum fsession_state s)
 {
@@ -32,41 +31,100 @@ int fsession_find(struct app *a, const char *id, struct fsession **ret, struct e
     return err_set(e, ERR_ABSENT, "there is no session '%.32s'", id);
 }
 
-/* ---- life ---- */
-
-int fsession_init(struct fsession *s, struct app *a)
+void fsession_move(struct fsession *s, enum fsession_state to)
 {
-    s->timer = evtimer_new(a->base, fsession_on_timer, s);
-    if (!s->timer)
-        return -1;
-    s->app = a;
-    TAILQ_INIT(&s->queue);
-    (void)memcpy(s->id, "sess_", 5);
-    random_base36(s->id + 5, FSESSION_ID_RANDOM);
-    (void)clock_iso(s->created_at);
-    TAILQ_INSERT_TAIL(&a->fsessions.list, s, link);
-    a->fsessions.n++;
-    return 0;
+    s->state = to;
 }
+
+/* ---- its queue ---- */
+
+void fsession_queue_add(struct fsession *s, struct turn *t)
+{
+    TAILQ_INSERT_TAIL(&s->queue, t, link);
+    s->queued_n++;
+}
+
+void fsession_queue_drop(struct fsession *s, struct turn *t)
+{
+    TAILQ_REMOVE(&s->queue, t, link);
+    s->queued_n--;
+}
+
+static void queue_end(struct fsession *s, enum end_reason why)
+{
+    struct turn *t;
+
+    while ((t = TAILQ_FIRST(&s->queue))) {
+        fsession_queue_drop(s, t);
+        turn_detach(t);
+        task_stop(&t->on.task, why);
+    }
+}
+
+void fsession_queue_fail(struct fsession *s, const struct turn_ending *how)
+{
+    struct turn *t, *next;
+
+    for (t = TAILQ_FIRST(&s->queue); t; t = next) {
+        next = TAILQ_NEXT(t, link);
+        if (!turn_is_ready(t))
+            continue;
+        fsession_queue_drop(s, t);
+        turn_detach(t);
+        turn_end(t, how);
+    }
+}
+
+/* Who waits for a process that is not there is not taken before it has the code. */
+void fsession_next(struct fsession *s)
+{
+    struct turn *t = TAILQ_FIRST(&s->queue);
+
+    if (s->ending || s->process.signalling || s->current || !t || !turn_is_ready(t))
+        return;
+    if (s->state == FSESSION_DOWN && t->facts.kind == TURN_CALL) {
+        fsession_start(s);
+        return;
+    }
+    if (s->state != FSESSION_DOWN && s->state != FSESSION_IDLE)
+        return;
+    fsession_queue_drop(s, t);
+    s->current = t;
+    t->on.task.result.at.started = clock_us();
+    turn_go_on(t);
+}
+
+/* ---- life ---- */
 
 void fsession_free(struct fsession *s)
 {
     struct fsessions *all = &s->app->fsessions;
 
-    fsession_queue_end(s, s->app->stopping ? END_SHUTDOWN : END_CANCELLED);
+    queue_end(s, s->app->stopping ? END_SHUTDOWN : END_CANCELLED);
     if (s->hidden) {
         TAILQ_REMOVE(&all->ending, s, link);
     } else {
         TAILQ_REMOVE(&all->list, s, link);
         all->n--;
     }
-    fsession_make_stop(s);
     event_free(s->timer);
-    run_free(s->run);
-    run_result_done(&s->result);
+    run_free(s->process.run);
+    run_result_done(&s->process.result);
     fsession_files_done(s);
     program_done(&s->program);
     free(s);
+}
+
+void fsession_end(struct fsession *s, enum end_reason why)
+{
+    const struct run_result how = {.reason = why};
+    struct turn *t = take_ptr(&s->current);
+
+    if (t) {
+        turn_detach(t);
+        turn_end(t, &(struct turn_ending){.run = &how, .wall_ms = t->wall_ms});
+    }
+    fsession_free(s);
 }
 
 /* It cannot be found any more. */
@@ -82,26 +140,21 @@ static void hide(struct fsession *s)
     all->n--;
 }
 
-/* Its current turn, if any, ends when the process has. */
+/* Its current turn, if any, ends when the process has; a creation ends the session. */
 static void session_end(struct fsession *s, enum end_reason why)
 {
     struct turn *t = s->current;
+    bool preparing = s->state == FSESSION_PREPARING;
 
-    fsession_queue_end(s, why);
-    if (t && t->state == TURN_PARSING) { /* a worker has it */
-        t->stopped = true;
-        t->stop_reason = why;
-    } else if (s->run && (t || fsession_is_beside(s))) {
+    queue_end(s, why);
+    if (s->process.run && (t || fsession_is_beside(s)))
         fsession_stop(s, why);
-    } else if (fsession_is_beside(s)) {
+    else if (preparing)
+        task_stop(&t->on.task, why);
+    else if (fsession_is_beside(s))
         s->stop_reason = why; /* it comes back and ends */
-    } else {
-        if (t) {
-            s->current = NULL;
-            turn_unstarted(t, why);
-        }
-        fsession_free(s);
-    }
+    else
+        fsession_end(s, why);
 }
 
 void fsession_delete(struct fsession *s)
@@ -144,7 +197,10 @@ void fsessions_stop_all(struct fsessions *all, enum end_reason why)
 /* Without a word to anybody: the worker that would render one is gone. */
 static void session_drop(struct fsession *s)
 {
-    fsession_queue_forget(s);
+    struct turn *t;
+
+    while ((t = TAILQ_FIRST(&s->queue)))
+        fsession_queue_drop(s, t);
     s->current = NULL;
     fsession_free(s);
 }
@@ -153,8 +209,6 @@ void fsessions_done(struct fsessions *all)
 {
     struct turn *t;
 
-    TAILQ_FOREACH(t, &all->turns, all_link)
-    t->done = NULL;
     while (!TAILQ_EMPTY(&all->list))
         session_drop(TAILQ_FIRST(&all->list));
     while (!TAILQ_EMPTY(&all->ending))

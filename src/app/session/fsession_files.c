@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
-#include "app/session/fsession_inner.h"
+#include "app/session/fsession.h"
 
 enum {
     LOOK_MS = 10000,       /* for looking at all files of a workspace */
@@ -18,22 +18,18 @@ static const char workspace[] = "/workspace/";
 
 bool fsession_is_beside(const struct fsession *s)
 {
-    return s->is_beside || s->collect.beside || s->syncing;
+    return s->files.loading || s->files.collect.beside ||
+           (s->current && turn_is_syncing(s->current));
 }
 
 void fsession_files_done(struct fsession *s)
 {
-    collect_done(&s->collect);
-    known_done(&s->known);
-    free(take_ptr(&s->given));
+    collect_done(&s->files.collect);
+    known_done(&s->files.known);
+    free(take_ptr(&s->files.given));
 }
 
 /* ---- mounts ---- */
-
-bool fsession_has_mounts(const struct fsession *s)
-{
-    return s->program.tree->mount.n > 0;
-}
 
 static int tree_renew(struct fsession *s, struct err *e)
 {
@@ -41,7 +37,7 @@ static int tree_renew(struct fsession *s, struct err *e)
 
     if (!t)
         return err_set(e, ERR_HOST, "out of memory");
-    known_done(&s->known); /* it points into the old one */
+    known_done(&s->files.known); /* it points into the old one */
     call_tree_drop(s->program.tree);
     s->program.tree = t;
     return mount_parse(&t->mount, s->program.request.mount, s->program.request.permissions, e);
@@ -51,15 +47,15 @@ static int tree_renew(struct fsession *s, struct err *e)
 static int given_restore(struct fsession *s, struct err *e)
 {
     struct call_request *r = &s->program.request;
-    struct call_file *files = calloc(s->given_n + 1, sizeof *files);
+    struct call_file *files = calloc(s->files.given_n + 1, sizeof *files);
 
     if (!files)
         return err_set(e, ERR_HOST, "out of memory");
-    if (s->given_n > 0)
-        memcpy(files, s->given, s->given_n * sizeof *files);
+    if (s->files.given_n > 0)
+        memcpy(files, s->files.given, s->files.given_n * sizeof *files);
     free(r->files);
     r->files = files;
-    r->files_n = s->given_n;
+    r->files_n = s->files.given_n;
     return 0;
 }
 
@@ -69,8 +65,8 @@ int fsession_mounts_parse(struct fsession *s, struct err *e)
 
     if (tree_renew(s, e) < 0)
         return -1;
-    s->given = r->files;
-    s->given_n = r->files_n;
+    s->files.given = r->files;
+    s->files.given_n = r->files_n;
     r->files = NULL;
     r->files_n = 0;
     return given_restore(s, e);
@@ -78,7 +74,7 @@ int fsession_mounts_parse(struct fsession *s, struct err *e)
 
 static struct fsession *of_work(struct work *w)
 {
-    return (struct fsession *)((char *)w - offsetof(struct fsession, work));
+    return container_of(w, struct fsession, files.work);
 }
 
 static void load_run(struct work *w)
@@ -87,43 +83,37 @@ static void load_run(struct work *w)
     struct err e;
 
     if (program_load(&s->program, &e) < 0)
-        s->load_error = e;
+        s->files.error = e;
 }
 
 static void load_done(struct work *w)
 {
     struct fsession *s = of_work(w);
-    struct turn *t = s->ending ? take_ptr(&s->current) : NULL;
 
-    s->is_beside = false;
-    if (!s->ending) {
-        s->loaded_then(s);
-        return;
-    }
-    if (t)
-        turn_unstarted(t, s->stop_reason);
-    fsession_free(s);
+    s->files.loading = false;
+    if (s->ending)
+        fsession_end(s, s->stop_reason);
+    else
+        fsession_loaded(s, s->files.error.kind != ERR_NONE ? &s->files.error : NULL);
 }
 
-void fsession_mounts_load(struct fsession *s, void (*then)(struct fsession *s))
+void fsession_mounts_load(struct fsession *s)
 {
-    s->load_error = (struct err){0};
-    if (s->generation > 0 &&
-        (tree_renew(s, &s->load_error) < 0 || given_restore(s, &s->load_error) < 0)) {
-        then(s);
+    s->files.error = (struct err){0};
+    if (tree_renew(s, &s->files.error) < 0 || given_restore(s, &s->files.error) < 0) {
+        fsession_loaded(s, &s->files.error);
         return;
     }
-    s->loaded_then = then;
-    s->is_beside = true;
-    s->work = (struct work){.run = load_run, .done = load_done};
-    work_submit(s->app->work, &s->work);
+    s->files.loading = true;
+    s->files.work = (struct work){.run = load_run, .done = load_done};
+    work_submit(s->app->work, &s->files.work);
 }
 
 /* ---- before a process ---- */
 
 int fsession_files_begin(struct fsession *s, struct err *e)
 {
-    if (known_begin(&s->known, s->program.request.files, s->program.request.files_n) < 0)
+    if (known_begin(&s->files.known, s->program.request.files, s->program.request.files_n) < 0)
         return err_set(e, ERR_HOST, "out of memory");
     return 0;
 }
@@ -174,10 +164,10 @@ int fsession_files_check(struct fsession *s, struct turn *t, struct err *e)
 void fsession_files_put(struct fsession *s)
 {
     struct turn *t = s->current;
-    const struct call_file *f = &t->request.files[t->files_put];
+    const struct call_file *f = &t->request.files[t->files.put];
 
-    if (run_put(s->run, name_inside(s, f->path), t->files_fd, t->files_at, (int64_t)f->content.n) <
-        0)
+    if (run_put(s->process.run, name_inside(s, f->path), t->files.fd, t->files.at,
+                (int64_t)f->content.n) < 0)
         fsession_stop(s, END_FAILED);
 }
 
@@ -187,11 +177,10 @@ static void put_failed(struct fsession *s, int error)
     struct turn *t = s->current;
     struct err e;
 
-    (void)err_set(&e, ERR_CALLER, "options.files: %.400s: %s", t->request.files[t->files_put].path,
+    (void)err_set(&e, ERR_CALLER, "options.files: %.400s: %s", t->request.files[t->files.put].path,
                   strerror(error));
-    s->token[0] = '\0';
-    turn_fail(t, &e);
-    fsession_answered(s);
+    s->process.token[0] = '\0';
+    turn_end(t, &(struct turn_ending){.error = &e, .wall_ms = t->wall_ms});
 }
 
 void fsession_on_put(void *user, int error)
@@ -200,61 +189,23 @@ void fsession_on_put(void *user, int error)
     struct turn *t = s->current;
     const struct call_file *f;
 
-    if (s->state != FSESSION_BUSY || !t || t->files_put >= t->request.files_n)
+    if (s->state != FSESSION_BUSY || !t || t->files.put >= t->request.files_n)
         return;
-    f = &t->request.files[t->files_put];
-    if (error == 0 && known_add(&s->known, f->path, f->content) < 0)
+    f = &t->request.files[t->files.put];
+    if (error == 0 && known_add(&s->files.known, f->path, f->content) < 0)
         error = ENOMEM;
     if (error != 0) {
         put_failed(s, error);
         return;
     }
-    t->files_at += (int64_t)f->content.n;
-    if (++t->files_put < t->request.files_n)
+    t->files.at += (int64_t)f->content.n;
+    if (++t->files.put < t->request.files_n)
         fsession_files_put(s);
     else
-        fsession_call_send(s);
+        fsession_packet(s);
 }
 
 /* ---- what a call changed ---- */
-
-static void on_sync_event(void *user, const struct mount *m, const struct sync_event *event)
-{
-    const struct turn *t = ((struct fsession *)user)->current;
-
-    if (t->done && t->event)
-        t->event(t->user, m, event);
-}
-
-static void on_synced(void *user, const struct sync_report *report)
-{
-    struct fsession *s = user;
-
-    s->current->synced = report;
-    s->syncing = false;
-    if (!s->run)
-        fsession_gone(s);
-    else if (s->state == FSESSION_COLLECTING)
-        fsession_answered(s); /* else it is being stopped; its end goes on */
-}
-
-/* True: changes are being written back. */
-static bool sync_begin(struct fsession *s, struct turn *t)
-{
-    struct sync_order order = {
-        .tree = t->tree,
-        .changes = &t->changes,
-        .rules = &s->program.tree->mount,
-        .work = s->app->work,
-        .event = on_sync_event,
-        .done = on_synced,
-        .user = s,
-    };
-    struct err e;
-
-    s->syncing = s->program.tree->mount.sync && sync_start(&order, &t->sync, &e) == 0;
-    return s->syncing;
-}
 
 /* The turn gets what it changed, the session knows its files as they are now. */
 static void take_changes(struct fsession *s, struct turn *t)
@@ -263,18 +214,17 @@ static void take_changes(struct fsession *s, struct turn *t)
 
     if (t && s->program.tree->mount.denied == PERM_THROW) {
         turn_judge(t);
-        collect_judge(&s->collect, &t->outcome);
+        collect_judge(&s->files.collect, &t->on.result.outcome);
     }
-    if (known_update(&s->known, &s->collect.changes, &old) < 0 || !t) {
-        known_old_free(old, s->collect.changes.n);
-        collect_done(&s->collect);
+    if (known_update(&s->files.known, &s->files.collect.changes, &old) < 0 || !t) {
+        known_old_free(old, s->files.collect.changes.n);
+        collect_done(&s->files.collect);
         return;
     }
-    t->scanned = true;
     t->old = old;
-    t->changes = s->collect.changes;
+    t->changes = s->files.collect.changes;
     t->tree = call_tree_hold(s->program.tree);
-    s->collect.changes = (struct changes){0};
+    s->files.collect.changes = (struct changes){0};
 }
 
 static void settle(struct fsession *s)
@@ -282,21 +232,20 @@ static void settle(struct fsession *s)
     static const struct buf nothing = {0};
     struct turn *t = s->current;
 
-    if (s->looking || s->collect.beside)
+    if (s->files.looking || s->files.collect.beside)
         return;
-    if (!s->run) {
+    if (!s->process.run) {
         fsession_gone(s);
         return;
     }
     if (s->state != FSESSION_COLLECTING)
         return; /* it is being stopped; its end goes on */
     (void)event_del(s->timer);
-    if (!s->collect.complete &&
-        !collect_complete(&s->collect, s->left_out, t ? &t->error : &nothing))
+    if (!s->files.collect.complete && !collect_complete(&s->files.collect, s->files.left_out,
+                                                        t ? &t->on.task.result.error : &nothing))
         return;
     take_changes(s, t);
-    if (!t || !t->scanned || !sync_begin(s, t))
-        fsession_answered(s);
+    fsession_answered(s);
 }
 
 static void on_collected(void *user)
@@ -308,20 +257,20 @@ void fsession_on_file(void *user, struct run_file *f)
 {
     struct fsession *s = user;
 
-    if (s->looking)
-        collect_file(&s->collect, f);
+    if (s->files.looking)
+        collect_file(&s->files.collect, f);
 }
 
 void fsession_on_scanned(void *user, int64_t left_out)
 {
     struct fsession *s = user;
 
-    if (!s->looking)
+    if (!s->files.looking)
         return;
-    s->looking = false;
-    s->left_out = left_out;
+    s->files.looking = false;
+    s->files.left_out = left_out;
     if (s->current)
-        s->current->left_out = left_out;
+        s->current->on.result.left_out = left_out;
     settle(s);
 }
 
@@ -339,7 +288,7 @@ bool fsession_files_look(struct fsession *s)
 {
     const struct collect_order order = {
         .work = s->app->work,
-        .run = &s->run,
+        .run = &s->process.run,
         .tree = s->program.tree,
         .request = &s->program.request,
         .lang = (enum call_lang_id)s->program.lang,
@@ -347,21 +296,21 @@ bool fsession_files_look(struct fsession *s)
         .fenced = s->program.fenced,
         .dirs = s->program.dirs.n > 0,
         .contents = s->current && s->current->request.include_contents,
-        .before = s->known.files,
-        .before_n = s->known.n,
+        .before = s->files.known.files,
+        .before_n = s->files.known.n,
         .next = on_collected,
         .user = s,
     };
 
-    if (!is_wanted(s) || collect_begin(&s->collect, &order) < 0)
+    if (!is_wanted(s) || collect_begin(&s->files.collect, &order) < 0)
         return false;
-    s->collect.changes.stamps = s->known.stamps;
-    if (run_scan(s->run) < 0) {
-        collect_done(&s->collect);
+    s->files.collect.changes.stamps = s->files.known.stamps;
+    if (run_scan(s->process.run) < 0) {
+        collect_done(&s->files.collect);
         return false;
     }
-    s->looking = true;
-    s->state = FSESSION_COLLECTING;
+    s->files.looking = true;
+    fsession_move(s, FSESSION_COLLECTING);
     fsession_deadline(s, LOOK_MS);
     return true;
 }

@@ -41,28 +41,30 @@ static struct fsession *find(struct http_call *c)
 
 /* ---- turns that are answered with one object ---- */
 
-static void reply_turn(struct http_call *c, struct turn *t, int good, int bad)
+static void reply_turn(struct http_call *c, const struct call_result *r, struct buf *json,
+                       int status)
 {
     char timing[SERVER_TIMING_MAX];
 
-    if (t->refused.kind != ERR_NONE) {
-        reply_refused(c, &t->refused);
-        return;
-    }
-    turn_server_timing(t, timing);
+    turn_server_timing(&r->run->at, timing);
     http_set_header(c, "Server-Timing", timing);
-    http_reply_json(c, t->outcome.status == CALL_SUCCESS ? good : bad, &t->json);
+    http_reply(c, status, API_JSON, json);
 }
 
-static void on_done(void *user, struct turn *t)
+static void on_done(void *user, const struct call_result *r, struct buf *json)
 {
-    reply_turn(user, t, 200, 200);
+    reply_turn(user, r, json, 200);
 }
 
 /* What could not be loaded was not created. */
-static void on_created(void *user, struct turn *t)
+static void on_created(void *user, const struct call_result *r, struct buf *json)
 {
-    reply_turn(user, t, 201, 422);
+    reply_turn(user, r, json, r->outcome.status == CALL_SUCCESS ? 201 : 422);
+}
+
+static void on_refused(void *user, const struct err *e)
+{
+    reply_refused(user, e);
 }
 
 static void on_gone(void *user)
@@ -73,17 +75,17 @@ static void on_gone(void *user)
 void api_session_create(struct http_call *c)
 {
     struct buf text = http_take_body(c);
-    struct turn_order order = {.text = &text,
-                               .request_id = http_request(c)->id,
-                               .asked_us = clock_us(),
-                               .render = turn_json,
-                               .done = on_created,
-                               .user = c};
+    struct function_order order = {.text = &text,
+                                   .request_id = http_request(c)->id,
+                                   .asked_us = clock_us(),
+                                   .render = call_result_json,
+                                   .done = on_created,
+                                   .refused = on_refused,
+                                   .user = c};
     struct turn *t = NULL;
     struct err e;
 
     if (fsession_create(http_app(c), &order, &t, &e) < 0) {
-        buf_done(&text);
         reply_refused(c, &e);
     } else {
         http_on_gone(c, on_gone, t);
@@ -126,17 +128,22 @@ static void stream_event(void *user, const struct mount *m, const struct sync_ev
         (void)sse_send(&s->sse, sync_event_name(event), NULL, json.p, json.n);
 }
 
-static void stream_done(void *user, struct turn *t)
+static void stream_done(void *user, const struct call_result *r, struct buf *json)
 {
     struct streaming *s = user;
 
-    if (t->refused.kind != ERR_NONE && !s->begun) {
-        reply_refused(s->call, &t->refused);
-    } else {
-        stream_begin(s);
-        (void)sse_send(&s->sse, "result", NULL, t->json.p, t->json.n);
-        sse_end(&s->sse);
-    }
+    (void)r;
+    stream_begin(s);
+    (void)sse_send(&s->sse, "result", NULL, json->p, json->n);
+    sse_end(&s->sse);
+    free(s);
+}
+
+static void stream_refused(void *user, const struct err *e)
+{
+    struct streaming *s = user;
+
+    reply_refused(s->call, e);
     free(s);
 }
 
@@ -166,15 +173,15 @@ static bool wants_stream(const struct http_call *c)
 static void call_stream(struct http_call *c, struct fsession *session, struct buf *text)
 {
     struct streaming *s = calloc(1, sizeof *s);
-    struct turn_order order = {.text = text,
-                               .request_id = http_request(c)->id,
-                               .asked_us = clock_us(),
-                               .stream = true,
-                               .render = turn_json,
-                               .done = stream_done,
-                               .item = stream_item,
-                               .event = stream_event,
-                               .user = s};
+    struct function_order order = {.text = text,
+                                   .request_id = http_request(c)->id,
+                                   .asked_us = clock_us(),
+                                   .render = call_result_json,
+                                   .done = stream_done,
+                                   .refused = stream_refused,
+                                   .item = stream_item,
+                                   .event = stream_event,
+                                   .user = s};
     struct err e;
 
     if (!s) {
@@ -184,26 +191,26 @@ static void call_stream(struct http_call *c, struct fsession *session, struct bu
     }
     s->call = c;
     if (fsession_call(session, &order, &s->turn, &e) < 0) {
-        buf_done(text);
         free(s);
         reply_refused(c, &e);
         return;
     }
     http_on_gone(c, stream_gone, s);
     http_on_drain(c, stream_drained, s);
-    if (s->turn->state != TURN_PARSING)
+    if (turn_is_read(s->turn))
         stream_begin(s); /* it is a call: whoever reads may know at once */
 }
 
 void api_session_call(struct http_call *c)
 {
     struct buf text = BUF_INIT(0);
-    struct turn_order order = {.text = &text,
-                               .request_id = http_request(c)->id,
-                               .asked_us = clock_us(),
-                               .render = turn_json,
-                               .done = on_done,
-                               .user = c};
+    struct function_order order = {.text = &text,
+                                   .request_id = http_request(c)->id,
+                                   .asked_us = clock_us(),
+                                   .render = call_result_json,
+                                   .done = on_done,
+                                   .refused = on_refused,
+                                   .user = c};
     struct fsession *s = find(c);
     struct turn *t = NULL;
     struct err e;
@@ -214,7 +221,6 @@ void api_session_call(struct http_call *c)
     if (wants_stream(c)) {
         call_stream(c, s, &text);
     } else if (fsession_call(s, &order, &t, &e) < 0) {
-        buf_done(&text);
         reply_refused(c, &e);
     } else {
         http_on_gone(c, on_gone, t);
@@ -240,11 +246,12 @@ const struct shape reset_shape = {reset_fields, ARRAY_LEN(reset_fields), SHAPE_N
 void api_session_reset(struct http_call *c)
 {
     const struct http_request *r = http_request(c);
-    struct turn_order order = {.request_id = r->id,
-                               .asked_us = clock_us(),
-                               .render = turn_json,
-                               .done = on_done,
-                               .user = c};
+    struct function_order order = {.request_id = r->id,
+                                   .asked_us = clock_us(),
+                                   .render = call_result_json,
+                                   .done = on_done,
+                                   .refused = on_refused,
+                                   .user = c};
     struct fsession *s = find(c);
     cleanup_with(shaping_done) struct shaping shaping = {0};
     struct reset_body body = {0};

@@ -8,16 +8,9 @@
 
 /* ---- result_json.c ---- */
 
-/* The answer of a call: the contract's members first, then those of all results. */
+/* The answer of a call or of a turn: the contract's members first, then those of all results. */
 function_render_fn call_result_json;
 void call_server_timing(const struct stamps *at, char out[SERVER_TIMING_MAX]);
-
-void termination_json(struct jw *w, enum end_reason reason, int signal,
-                      const struct call_outcome *o, const char *hint);
-void isolation_json(struct jw *w, const struct jail *j, bool warm);
-void timings_json(struct jw *w, const struct stamps *at);
-/* How the files of mounts came in: loading, and why not as it was asked for. */
-void loading_json(struct jw *w, const struct call_tree *t);
 
 /* ---- files_json.c ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The result of a function call as JSON. */
+/* The result of a function call, and of a turn of a session, as JSON. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "core/languages.h"
 #include "core/port_jail.h"
 #include "http/api/functions/function_json.h"
+#include "http/api/functions/session_json.h"
 
 enum {
     SIGNAL_NAME_MAX = 24,
@@ -37,7 +38,7 @@ static void write_error(struct jw *w, const struct call_result *c)
     jw_object_end(w);
 }
 
-void loading_json(struct jw *w, const struct call_tree *t)
+static void loading_json(struct jw *w, const struct call_tree *t)
 {
     const char *loading = mount_loaded(&t->mount, t->lent);
 
@@ -54,15 +55,17 @@ static void write_meta(struct jw *w, const struct call_result *c)
     jw_key(w, "meta");
     jw_object(w);
     jw_kv_double(w, "duration", timing_ms(at->asked, at->collected), 3);
-    jw_kv_string(w, "signatureSource", signature_source_name(c->source));
+    if (!c->session || c->session->kind == TURN_CALL)
+        jw_kv_string(w, "signatureSource", signature_source_name(c->source));
     jw_kv_string(w, "callId", c->id);
     jw_kv_string(w, "engine", c->wasm ? "wasm" : "native");
     jw_kv_string(w, "language", c->lang >= 0 ? call_lang((size_t)c->lang)->name : NULL);
     if (c->function.p)
         jw_kv_bytes(w, "functionName", c->function.p, c->function.n);
-    if (c->ran)
+    if (c->ran && !c->session)
         jw_kv_string(w, "argsMode", call_mode_name(c->mode));
-    loading_json(w, c->tree);
+    if (c->tree)
+        loading_json(w, c->tree);
     jw_object_end(w);
 }
 
@@ -79,8 +82,8 @@ static unsigned denied_to(const struct call_result *c)
     });
 }
 
-void termination_json(struct jw *w, enum end_reason reason, int signal,
-                      const struct call_outcome *o, const char *hint)
+static void termination_json(struct jw *w, enum end_reason reason, int signal,
+                             const struct call_outcome *o, const char *hint)
 {
     const char *abbreviation = signal ? sigabbrev_np(signal) : NULL;
     char name[SIGNAL_NAME_MAX];
@@ -101,7 +104,7 @@ void termination_json(struct jw *w, enum end_reason reason, int signal,
     jw_object_end(w);
 }
 
-void isolation_json(struct jw *w, const struct jail *j, bool warm)
+static void isolation_json(struct jw *w, const struct jail *j, bool warm)
 {
     jw_key(w, "isolation");
     jw_object(w);
@@ -116,7 +119,7 @@ void isolation_json(struct jw *w, const struct jail *j, bool warm)
     jw_object_end(w);
 }
 
-void timings_json(struct jw *w, const struct stamps *at)
+static void timings_json(struct jw *w, const struct stamps *at)
 {
     jw_key(w, "timings");
     jw_object(w);
@@ -141,14 +144,17 @@ static size_t room_for(const struct call_result *c)
 void call_result_json(const struct call_result *c, struct buf *out)
 {
     const struct run_result *r = c->run;
+    const struct turn_facts *s = c->session;
     const unsigned denied = denied_to(c);
     struct jw w = JW(out);
 
     *out = BUF_INIT(room_for(c));
     jw_object(&w);
+    if (s && s->kind == TURN_CREATE && c->outcome.status == CALL_SUCCESS)
+        jw_kv_string(&w, "id", s->id);
     jw_kv_string(&w, "status", call_status_name(c->outcome.status));
     jw_kv_bool(&w, "success", c->outcome.status == CALL_SUCCESS);
-    if (c->outcome.status == CALL_SUCCESS) {
+    if (c->outcome.status == CALL_SUCCESS && (!s || s->kind == TURN_CALL)) {
         jw_key(&w, "result");
         jw_raw(&w, r->result.p, r->result.n);
     }
@@ -165,6 +171,8 @@ void call_result_json(const struct call_result *c, struct buf *out)
         sync_report_json(c->synced, out);
         w.comma = true;
     }
+    if (s)
+        session_about_json(&w, s);
     write_meta(&w, c);
     if (r->out_truncated)
         jw_kv_bool(&w, "stdoutTruncated", true);
