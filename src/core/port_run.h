@@ -67,6 +67,8 @@ struct run; /* one plan being carried out */
 typedef void run_progress_fn(void *user, const char *json, size_t n);
 /* One item of a generator, as JSON that nobody has looked at. */
 typedef void run_item_fn(void *user, const char *json, size_t n);
+/* There is more in the result's streams. The run must not be freed from inside. */
+typedef void run_output_fn(void *user);
 typedef void run_file_fn(void *user, struct run_file *f);
 /* The listener of a plan with a relay, before its program runs. Taken. */
 typedef void run_relay_fn(void *user, int fd);
@@ -87,6 +89,7 @@ typedef void run_put_fn(void *user, int error);
 struct run_events {
     run_progress_fn *progress;       /* may be NULL */
     run_item_fn *item;               /* may be NULL */
+    run_output_fn *output;           /* may be NULL */
     run_ready_fn *ready;             /* may be NULL */
     run_file_fn *file;               /* NULL: the workspace is not looked at. Of a program that
                                         stays: only when it is asked for */

@@ -561,12 +561,23 @@ static void job_on_readable(evutil_socket_t fd, short what, void *user)
 
 /* ---- output ---- */
 
+/* True when there is more than one turn takes. */
+static bool output_read(struct run *r, struct capture *c)
+{
+    size_t before = c->keep->n;
+    bool more = capture_read(c, &r->engine->scratch);
+
+    if (r->events.output && c->keep->n != before)
+        r->events.output(r->events.user);
+    return more;
+}
+
 static void out_on_readable(evutil_socket_t fd, short what, void *user)
 {
     struct run *r = user;
 
     (void)fd, (void)what;
-    (void)capture_read(&r->out, &r->engine->scratch);
+    (void)output_read(r, &r->out);
     settle(r);
 }
 
@@ -575,7 +586,7 @@ static void err_on_readable(evutil_socket_t fd, short what, void *user)
     struct run *r = user;
 
     (void)fd, (void)what;
-    (void)capture_read(&r->err, &r->engine->scratch);
+    (void)output_read(r, &r->err);
     settle(r);
 }
 
@@ -678,9 +689,9 @@ static bool streams_open(const struct run *r)
 /* Reads what is left in the pipes. True: there is more than one turn takes. */
 static bool drain(struct run *r)
 {
-    bool more = capture_is_open(&r->out) && capture_read(&r->out, &r->engine->scratch);
+    bool more = capture_is_open(&r->out) && output_read(r, &r->out);
 
-    more |= capture_is_open(&r->err) && capture_read(&r->err, &r->engine->scratch);
+    more |= capture_is_open(&r->err) && output_read(r, &r->err);
     more |= r->sandbox.job >= 0 && job_read(r);
     return more;
 }

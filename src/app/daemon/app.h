@@ -112,6 +112,9 @@ must_check int app_execute(struct app *a, const struct exec_order *o, struct exe
 void execution_join(struct execution *x, struct execution_waiter *w);
 /* No longer waits. When nobody is left for whom it runs, it is cancelled. */
 void execution_leave(struct execution *x, struct execution_waiter *w);
+/* From now on, for one that is not done. */
+void execution_follow(struct execution *x, struct execution_follower *f);
+void execution_unfollow(struct execution_follower *f);
 /* Ends it early; done() still comes, later. Nothing happens to a finished one. */
 void execution_stop(struct execution *x, enum end_reason why);
 /* Forgets one that is done. */

@@ -84,6 +84,16 @@ static void place_leave(struct execution *x)
     session_leave(&x->app->sessions, take_ptr(&x->session));
 }
 
+static void spread(struct execution *x, enum execution_news what)
+{
+    struct execution_follower *f, *next;
+
+    for (f = LIST_FIRST(&x->followers); f; f = next) {
+        next = LIST_NEXT(f, link);
+        f->news(f->user, what);
+    }
+}
+
 static void tell(struct task *t)
 {
     struct execution *x = of(t);
@@ -93,6 +103,7 @@ static void tell(struct task *t)
         LIST_REMOVE(w, link);
         w->done(w->user, x);
     }
+    spread(x, EXECUTION_ENDED);
 }
 
 static void account(struct task *t)
@@ -357,9 +368,21 @@ static void looks_start(struct execution *x)
     look_later(x, LOOK_FIRST_MS);
 }
 
+static void on_output(void *user)
+{
+    spread(of(user), EXECUTION_OUTPUT);
+}
+
+static void on_progress(void *user, const char *json, size_t n)
+{
+    (void)json, (void)n;
+    spread(of(user), EXECUTION_PROGRESS);
+}
+
 static enum task_go step_run(struct task *t, struct err *e)
 {
-    const struct run_events events = {.file = on_file};
+    static const struct run_events events = {
+        .file = on_file, .output = on_output, .progress = on_progress};
     struct execution *x = of(t);
     enum task_go go;
 
@@ -613,6 +636,16 @@ void execution_join(struct execution *x, struct execution_waiter *w)
         LIST_INSERT_HEAD(&x->waiters, w, link);
     else
         x->unattended = true;
+}
+
+void execution_follow(struct execution *x, struct execution_follower *f)
+{
+    LIST_INSERT_HEAD(&x->followers, f, link);
+}
+
+void execution_unfollow(struct execution_follower *f)
+{
+    LIST_REMOVE(f, link);
 }
 
 void execution_leave(struct execution *x, struct execution_waiter *w)

@@ -63,6 +63,18 @@ struct watch {
     uint64_t began_us;      /* the look */
 };
 
+/* Follows an execution, done or not, without being waited for. Owned by whoever follows. */
+enum execution_news {
+    EXECUTION_OUTPUT,   /* there is more in task.result.out or .err */
+    EXECUTION_PROGRESS, /* there is another task.result.progress */
+    EXECUTION_ENDED,    /* the result is final: the last one */
+};
+struct execution_follower {
+    void (*news)(void *user, enum execution_news what);
+    void *user;
+    LIST_ENTRY(execution_follower) link;
+};
+
 struct execution {
     struct task task;
     struct app *app; /* borrowed */
@@ -89,6 +101,7 @@ struct execution {
     bool forgotten;  /* to be freed by the last of them */
     bool unattended; /* asked for by somebody who does not wait: it goes on whoever leaves */
     LIST_HEAD(execution_waiters, execution_waiter) waiters;
+    LIST_HEAD(execution_followers, execution_follower) followers;
     TAILQ_ENTRY(execution) link;  /* active or finished */
     SLIST_ENTRY(execution) chain; /* same hash */
 };

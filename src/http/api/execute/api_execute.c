@@ -16,6 +16,7 @@
 #include "http/api/api.h"
 #include "http/api/execute/execution_json.h"
 #include "http/api/execute/execution_reply.h"
+#include "http/api/execute/execution_stream.h"
 #include "http/api/problem.h"
 #include "http/server/reply.h"
 
@@ -384,11 +385,12 @@ static void reply_pending(struct http_call *c, const struct execution *x)
 
 /* ---- waiting ---- */
 
-/* A call that waits for an execution. */
+/* A call that waits for an execution, or follows it as a stream of events. */
 struct waiting {
     struct execution_waiter waiter;
-    struct http_call *c; /* the server's */
-    struct execution *x; /* the app's */
+    struct http_call *c;             /* the server's */
+    struct execution *x;             /* the app's */
+    struct execution_stream *stream; /* owned until it begins; NULL: one answer at the end */
 };
 
 static void reply_result(struct http_call *c, struct execution *x)
@@ -416,16 +418,38 @@ static void on_gone(void *user)
     free(w);
 }
 
+static void waiting_free(struct waiting *w)
+{
+    if (w)
+        execution_stream_free(w->stream);
+    free(w);
+}
+
 static struct waiting *waiting_new(struct http_call *c)
 {
     struct waiting *w = calloc(1, sizeof *w);
 
-    if (w)
-        *w = (struct waiting){
-            .waiter = {.done = on_done, .user = w},
-              .c = c
-        };
+    if (!w)
+        return NULL;
+    *w = (struct waiting){
+        .waiter = {.done = on_done, .user = w},
+          .c = c
+    };
+    if (execution_stream_wanted(c)) {
+        w->stream = execution_stream_new(c);
+        if (!w->stream) {
+            free(w);
+            return NULL;
+        }
+    }
     return w;
+}
+
+static struct execution_waiter *waiter_of(struct waiting *w)
+{
+    if (!w)
+        return NULL;
+    return w->stream ? execution_stream_waiter(w->stream) : &w->waiter;
 }
 
 /* ---- the request ---- */
@@ -461,11 +485,12 @@ static int details_take(struct asked *a, const struct execute_body *b, const cha
     return 0;
 }
 
-/* Prefer: respond-async or wait decide; else whoever names a session does not wait. */
-static bool wants_wait(const struct http_call *c, bool has_session)
+/* Prefer: respond-async or wait decide; else a request with a session does not wait, unless it
+ * wants events. */
+static bool wants_wait(struct http_call *c, bool has_session)
 {
     const char *p = http_header(c, "Prefer");
-    bool wait = !has_session;
+    bool wait = !has_session || execution_stream_wanted(c);
 
     while (p && *p) {
         size_t n;
@@ -514,6 +539,11 @@ static void answer(struct http_call *c, struct execution *x, struct waiting *w)
         reply_pending(c, x);
         return;
     }
+    if (w->stream) {
+        execution_stream_begin(take_ptr(&w->stream), x, !execution_is_done(x));
+        waiting_free(w);
+        return;
+    }
     w->x = x;
     http_on_gone(c, on_gone, w);
 }
@@ -522,7 +552,11 @@ static void answer(struct http_call *c, struct execution *x, struct waiting *w)
 static void answer_again(struct http_call *c, struct execution *x, struct waiting *w)
 {
     if (!execution_is_done(x)) {
-        execution_join(x, w ? &w->waiter : NULL);
+        execution_join(x, waiter_of(w));
+        answer(c, x, w);
+        return;
+    }
+    if (w && w->stream) {
         answer(c, x, w);
         return;
     }
@@ -530,7 +564,7 @@ static void answer_again(struct http_call *c, struct execution *x, struct waitin
         reply_result(c, x);
     else
         reply_pending(c, x);
-    free(w);
+    waiting_free(w);
 }
 
 static void submit(struct http_call *c, const struct execute_body *b, const struct asked *asked)
@@ -559,7 +593,7 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
                                .request_id = http_request(c)->id,
                                .asked_us = asked->at_us,
                                .digest = b->execution_id.p ? asked->digest : NULL,
-                               .waiter = w ? &w->waiter : NULL};
+                               .waiter = waiter_of(w)};
     struct execution *x = b->execution_id.p ? app_find(a, b->execution_id.p) : NULL;
     struct err e;
 
@@ -568,10 +602,10 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
     } else if (x && execution_is_same(x, asked->digest)) {
         answer_again(c, x, w);
     } else if (x) {
-        free(w);
+        waiting_free(w);
         reply_conflict(c, b->execution_id.p);
     } else if (app_execute(a, &order, &x, &e) < 0) {
-        free(w);
+        waiting_free(w);
         reply_refused(c, &e);
     } else {
         answer(c, x, w);

@@ -8,6 +8,7 @@
 #include "http/api/api.h"
 #include "http/api/execute/execution_json.h"
 #include "http/api/execute/execution_reply.h"
+#include "http/api/execute/execution_stream.h"
 #include "http/server/reply.h"
 
 enum { STATE_JSON_MAX = 4096, ETAG_MAX = STORE_HEX_MAX + 2 };
@@ -29,9 +30,19 @@ static struct execution *find(struct http_call *c)
 void api_execution_get(struct http_call *c)
 {
     struct execution *x = find(c);
+    struct execution_stream *s;
 
-    if (x)
+    if (!x)
+        return;
+    if (!execution_stream_wanted(c)) {
         api_reply_execution(c, x, execution_json);
+        return;
+    }
+    s = execution_stream_new(c);
+    if (s)
+        execution_stream_begin(s, x, false);
+    else
+        reply_status(c, 503);
 }
 
 /* One under way is ended (202: the fact comes later); a finished one is forgotten. */

@@ -11,11 +11,11 @@ static uint64_t body_max(const struct app *a)
 /* clang-format off */
 static const struct route execute_rows[] = {
     {"POST",   "/execute",           api_execute,      ROUTE_AUTH | ROUTE_BODY, "executions",
-     "run code in a fresh sandbox and wait for the result", body_max, &execute_shape,
+     "run code in a fresh sandbox and wait for the result; text/event-stream: its output while it runs", body_max, &execute_shape,
      .example = "{\"language\": \"python\", \"code\": \"def handler(event):\\n    return event\", \"event\": {\"n\": 1}}",
      .answer = {{200, "ExecutionResult|ExecutionPending"}}},
     {"GET",    "/v1/executions/*",   api_execution_get,    ROUTE_AUTH, "executions",
-     "state and result of an execution",
+     "state and result of an execution; text/event-stream: its output, too",
      .answer = {{200, "Execution"}}},
     {"DELETE", "/v1/executions/*",   api_execution_delete, ROUTE_AUTH, "executions",
      "end an execution early, or forget a finished one",
