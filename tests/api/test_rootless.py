@@ -201,7 +201,7 @@ def test_memory_is_bounded_all_the_same(make_daemon, programs):
     daemon = make_daemon(binary=programs / "sandbox-executor", user=NOBODY, ISOLATION_LEVEL="basic", MAX_MEMORY_MB=64)
     code = ("def handler(e):\n    a = []\n    while len(a) < 600: a.append(bytearray(b'x') * (1 << 20))\n"
             "    return len(a)")
-    result = daemon.execute(code, timeout=20)
+    result = daemon.execute(code, timeout=harness.PATIENCE)
     assert result["status"] in ("failed", "error") and result["return_value"] is None
     assert daemon.printed("echo ok") == "ok\n"
 
@@ -220,7 +220,7 @@ def test_processes_are_bounded_all_the_same(rootless):
             print(n)
             return n
         """)
-    assert int(rootless.execute(code, timeout=20)["stdout"]) <= 128
+    assert int(rootless.execute(code, timeout=harness.PATIENCE)["stdout"]) <= 128
 
 
 def test_it_cleans_up_after_sudden_death(make_daemon, programs):
