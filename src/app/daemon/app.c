@@ -50,7 +50,7 @@ void app_stop_unattended(struct app *a, enum end_reason why)
 {
     struct execution *x;
 
-    TAILQ_FOREACH(x, &a->registry.active, link)
+    TAILQ_FOREACH(x, &a->registry.active, in.link)
     {
         if (LIST_EMPTY(&x->waiters))
             execution_stop(x, why);
@@ -61,7 +61,7 @@ void app_stop_all(struct app *a, enum end_reason why)
 {
     struct execution *x;
 
-    TAILQ_FOREACH(x, &a->registry.active, link)
+    TAILQ_FOREACH(x, &a->registry.active, in.link)
     {
         execution_stop(x, why);
     }

@@ -451,8 +451,8 @@ void execution_free(struct execution *x)
 {
     struct app *a = x->app;
 
-    if (x->holds > 0) {
-        x->forgotten = true;
+    if (x->hold.n > 0) {
+        x->hold.forgotten = true;
         return;
     }
     heart_stop(x);
@@ -473,12 +473,12 @@ void execution_free(struct execution *x)
 
 void execution_hold(struct execution *x)
 {
-    x->holds++;
+    x->hold.n++;
 }
 
 void execution_drop(struct execution *x)
 {
-    if (--x->holds == 0 && x->forgotten)
+    if (--x->hold.n == 0 && x->hold.forgotten)
         execution_free(x);
 }
 

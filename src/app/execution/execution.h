@@ -75,6 +75,22 @@ struct execution_follower {
     LIST_ENTRY(execution_follower) link;
 };
 
+/* The registry's. */
+struct registered {
+    uint64_t number;              /* of executions in the order they were asked for, from 1 */
+    uint64_t bytes;               /* what it counts for */
+    uint64_t finished_us;         /* monotonic; 0: still under way */
+    TAILQ_ENTRY(execution) all;   /* by number */
+    TAILQ_ENTRY(execution) link;  /* active or finished */
+    SLIST_ENTRY(execution) chain; /* same hash */
+};
+
+/* Readers that outlive its place in the registry. */
+struct hold {
+    unsigned n;
+    bool forgotten; /* to be freed by the last of them */
+};
+
 struct execution {
     struct task task;
     struct app *app; /* borrowed */
@@ -93,17 +109,13 @@ struct execution {
     struct artifacts artifacts;
     struct collecting collecting;
     struct watch watch;
-    uint64_t kept_bytes;  /* what it counts for in the registry */
-    uint64_t finished_us; /* monotonic; 0: still under way */
-    struct buf report;    /* what a control plane is told; until it has been handed over */
+    struct buf report; /* what a control plane is told; until it has been handed over */
     struct heart heart;
-    unsigned holds;  /* somebody reads it beside the loop */
-    bool forgotten;  /* to be freed by the last of them */
+    struct registered in; /* the registry */
+    struct hold hold;
     bool unattended; /* asked for by somebody who does not wait: it goes on whoever leaves */
     LIST_HEAD(execution_waiters, execution_waiter) waiters;
     LIST_HEAD(execution_followers, execution_follower) followers;
-    TAILQ_ENTRY(execution) link;  /* active or finished */
-    SLIST_ENTRY(execution) chain; /* same hash */
 };
 TAILQ_HEAD(execution_list, execution);
 

@@ -9,6 +9,7 @@ void registry_init(struct registry *r, registry_free_fn *free_fn)
 {
     *r = (struct registry){.free_fn = free_fn};
     random_bytes(&r->seed, sizeof r->seed);
+    TAILQ_INIT(&r->all);
     TAILQ_INIT(&r->active);
     TAILQ_INIT(&r->finished);
 }
@@ -27,7 +28,7 @@ struct execution *registry_find(const struct registry *r, const char *id)
 {
     struct execution *x;
 
-    SLIST_FOREACH(x, bucket_of(r, id), chain)
+    SLIST_FOREACH(x, bucket_of(r, id), in.chain)
     {
         if (strcmp(x->id, id) == 0)
             return x;
@@ -37,14 +38,15 @@ struct execution *registry_find(const struct registry *r, const char *id)
 
 static void unchain(struct registry *r, struct execution *x)
 {
-    SLIST_REMOVE(bucket_of(r, x->id), x, execution, chain);
-    r->bytes -= x->kept_bytes;
+    TAILQ_REMOVE(&r->all, x, in.all);
+    SLIST_REMOVE(bucket_of(r, x->id), x, execution, in.chain);
+    r->bytes -= x->in.bytes;
     r->free_fn(x);
 }
 
 void registry_forget(struct registry *r, struct execution *x)
 {
-    TAILQ_REMOVE(&r->finished, x, link);
+    TAILQ_REMOVE(&r->finished, x, in.link);
     r->finished_n--;
     unchain(r, x);
 }
@@ -56,7 +58,7 @@ void registry_done(struct registry *r)
     for (x = TAILQ_FIRST(&r->finished); x; x = TAILQ_FIRST(&r->finished))
         registry_forget(r, x);
     for (x = TAILQ_FIRST(&r->active); x; x = TAILQ_FIRST(&r->active)) {
-        TAILQ_REMOVE(&r->active, x, link);
+        TAILQ_REMOVE(&r->active, x, in.link);
         r->active_n--;
         unchain(r, x);
     }
@@ -68,8 +70,10 @@ void registry_add(struct registry *r, struct execution *x)
 
     if (old)
         registry_forget(r, old);
-    SLIST_INSERT_HEAD(bucket_of(r, x->id), x, chain);
-    TAILQ_INSERT_TAIL(&r->active, x, link);
+    SLIST_INSERT_HEAD(bucket_of(r, x->id), x, in.chain);
+    x->in.number = ++r->numbers;
+    TAILQ_INSERT_TAIL(&r->all, x, in.all);
+    TAILQ_INSERT_TAIL(&r->active, x, in.link);
     r->active_n++;
 }
 
@@ -81,14 +85,14 @@ bool registry_charge(struct registry *r, struct execution *x, uint64_t bytes)
         registry_forget(r, TAILQ_FIRST(&r->finished));
     if (r->bytes > r->bytes_max - bytes)
         return false;
-    x->kept_bytes += bytes;
+    x->in.bytes += bytes;
     r->bytes += bytes;
     return true;
 }
 
 void registry_refund(struct registry *r, struct execution *x, uint64_t bytes)
 {
-    x->kept_bytes -= bytes;
+    x->in.bytes -= bytes;
     r->bytes -= bytes;
 }
 
@@ -104,14 +108,14 @@ void registry_finish(struct registry *r, struct execution *x, uint64_t now_us)
 {
     bool kept = registry_charge(r, x, bytes_of(x));
 
-    TAILQ_REMOVE(&r->active, x, link);
+    TAILQ_REMOVE(&r->active, x, in.link);
     r->active_n--;
-    x->finished_us = now_us;
+    x->in.finished_us = now_us;
     if (!kept) {
         unchain(r, x);
         return;
     }
-    TAILQ_INSERT_TAIL(&r->finished, x, link);
+    TAILQ_INSERT_TAIL(&r->finished, x, in.link);
     r->finished_n++;
     while (r->finished_n > r->count_max)
         registry_forget(r, TAILQ_FIRST(&r->finished));
@@ -122,8 +126,8 @@ uint64_t registry_expire(struct registry *r, uint64_t now_us)
     struct execution *x;
 
     for (x = TAILQ_FIRST(&r->finished); x; x = TAILQ_FIRST(&r->finished)) {
-        if (x->finished_us + r->age_max_us > now_us)
-            return x->finished_us + r->age_max_us;
+        if (x->in.finished_us + r->age_max_us > now_us)
+            return x->in.finished_us + r->age_max_us;
         registry_forget(r, x);
     }
     return 0;

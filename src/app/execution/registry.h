@@ -22,6 +22,8 @@ struct registry {
     uint32_t seed; /* ids are the callers' choice */
     size_t active_n, finished_n;
     uint64_t bytes;                         /* kept or promised */
+    uint64_t numbers;                       /* given */
+    struct execution_list all;              /* by number */
     struct execution_list active, finished; /* finished: oldest first */
     SLIST_HEAD(registry_bucket, execution) buckets[REGISTRY_BUCKETS];
 };

@@ -21,7 +21,7 @@ api_fn api_function_call, api_function_sync, api_inspect;
 api_fn api_dependencies_sync;
 api_fn api_session_create, api_sessions_list, api_session_get, api_session_call;
 api_fn api_session_reset, api_session_delete;
-api_fn api_execute, api_execution_get, api_execution_delete, api_artifact;
+api_fn api_execute, api_execution_list, api_execution_get, api_execution_delete, api_artifact;
 
 /* The body of POST /execute, shaped. */
 struct execute_body {

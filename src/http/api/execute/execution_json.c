@@ -209,6 +209,29 @@ void execution_json(const struct execution *x, struct buf *out)
     jw_object_end(&w);
 }
 
+void execution_row_json(const struct execution *x, struct jw *w)
+{
+    const struct run_result *r = &x->task.result;
+    bool done = execution_is_done(x);
+
+    jw_object(w);
+    jw_kv_string(w, "execution_id", x->id);
+    jw_kv_string(w, "session_id", x->session_id[0] ? x->session_id : NULL);
+    jw_kv_string(w, "state", execution_state_name(x));
+    jw_kv_string(w, "status", done ? exec_status_name(x->verdict.status) : NULL);
+    jw_kv_string(w, "reason", done ? end_reason_name(r->reason) : NULL);
+    jw_kv_string(w, "language", x->app->lang_names[x->lang]);
+    jw_kv_string(w, "created_at", x->created_at);
+    if (done) {
+        jw_kv_int(w, "exit_code", r->exit_code);
+        jw_kv_double(w, "total_ms", ms(spans_of(&r->at).total), 3);
+        jw_kv_int(w, "stdout_bytes", (int64_t)r->out.n);
+        jw_kv_int(w, "stderr_bytes", (int64_t)r->err.n);
+        jw_kv_int(w, "artifacts", (int64_t)x->artifacts.n);
+    }
+    jw_object_end(w);
+}
+
 size_t execution_json_room(const struct execution *x)
 {
     const struct run_result *r = &x->task.result;

@@ -183,6 +183,26 @@ static const struct openapi_member state_members[] = {
     {"result", "{\"anyOf\":[" T_REF("ExecutionResult") ",{\"type\":\"null\"}]}", "of a finished one"},
 };
 
+static const struct openapi_member row_members[] = {
+    {"execution_id", T_STRING, ""},
+    {"session_id", T_TEXT, ""},
+    {"state", T_STRING, "queued, running, collecting, done"},
+    {"status", T_TEXT, "of a finished one"},
+    {"reason", T_TEXT, "of a finished one: why it ended"},
+    {"language", T_STRING, ""},
+    {"created_at", T_STRING, "UTC"},
+    {"exit_code", T_INT, "of a finished one"},
+    {"total_ms", T_NUMBER, "of a finished one"},
+    {"stdout_bytes", T_INT, "of a finished one"},
+    {"stderr_bytes", T_INT, "of a finished one"},
+    {"artifacts", T_INT, "of a finished one: how many"},
+};
+
+static const struct openapi_member rows_members[] = {
+    {"executions", T_LIST("ExecutionRow"), "the newest first"},
+    {"next", T_TEXT, "cursor of the next page; null: there is none"},
+};
+
 static const struct openapi_member stopping_members[] = {
     {"execution_id", T_STRING, ""},
     {"state", T_STRING, "stopping"},
@@ -310,6 +330,8 @@ const struct openapi_schema openapi_answers[] = {
     SCHEMA("Capabilities", capabilities_members, NULL),
     SCHEMA("OpenApi", openapi_members, "[\"openapi\",\"paths\"]"),
     SCHEMA("Execution", state_members, "[\"execution_id\",\"state\"]"),
+    SCHEMA("ExecutionRow", row_members, "[\"execution_id\",\"state\"]"),
+    SCHEMA("Executions", rows_members, "[\"executions\"]"),
     SCHEMA("ExecutionStopping", stopping_members, NULL),
     SCHEMA("SyncReport", report_members, NULL),
     SCHEMA("Inspection", inspection_members, NULL),
