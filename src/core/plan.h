@@ -120,6 +120,7 @@ struct plan {
                                  PLAN_DEPENDENCIES; NULL: none */
     const struct plan_lazy *lazy; /* NULL: none. The scan then names files from the top */
     bool relay;                   /* a listener on PLAN_RELAY_PORT of its loopback is handed out */
+    bool named;    /* argv[0] is the file, the program's own arguments begin with argv[1] */
     bool fenced;   /* nothing may be written but where the rights of a file or directory say so, as
                       far as the kernel can refuse it; the program is not warmed */
     bool compiles; /* the first frame of all is what its source text was compiled to */

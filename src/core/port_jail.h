@@ -48,6 +48,9 @@ struct sandbox {
     enum plan_template template; /* what it really is */
     bool warm;                   /* came from the pool */
     bool marked;                 /* what it had used when it was taken is known */
+    bool lives_on;               /* a helper of a persistent sandbox: what its program started may
+                                    outlive it (jail/inner.h) */
+    unsigned start_ms;           /* then: it must say READY by then */
     void *adapter;               /* the jail's own */
 };
 #define SANDBOX_NONE ((struct sandbox){.ctl = -1, .job = -1, .in = -1, .out = -1, .err = -1})
@@ -57,7 +60,8 @@ struct sandbox_spec {
     enum plan_template template;
     const struct limits *limits;
     const char *workspace;    /* NULL: a fresh tmpfs; else the name of a kept workspace */
-    bool persistent;          /* no first process; workers on request (wire/wire.h) */
+    bool persistent;          /* no first process; helpers on request (wire/wire.h) */
+    bool control_only;        /* inside a persistent one: no program, only a control socket */
     bool host_network;        /* persistent only: the host's network instead of one of its own */
     const char *dirs;         /* plan.h; NULL: none */
     const char *dependencies; /* plan.h; NULL: none */

@@ -28,6 +28,16 @@ enum {
     RUN_NOTE_MAX = 1024,                 /* room behind a stream for our own last words */
 };
 
+enum run_stream { RUN_OUT, RUN_ERR, RUN_STREAMS };
+
+/* Of END_FAILED: what failed before the program ran, in a persistent sandbox. */
+enum run_fault {
+    RUN_NO_START,     /* anything but the following */
+    RUN_NO_DIRECTORY, /* the working directory; fault_sys says why */
+    RUN_BUSY,         /* the sandbox has no process left for it */
+    RUN_LOST,         /* the sandbox ended first */
+};
+
 /* What came out of a run. Owns its buffers. */
 struct run_result {
     enum end_reason reason;
@@ -46,7 +56,10 @@ struct run_result {
     bool scanned;                /* the workspace was looked at: what it lacks is not there */
     enum plan_template template; /* what the sandbox really was */
     bool warm;
+    int pid;         /* as seen inside, of a program in a persistent sandbox */
     char fault[500]; /* END_FAILED: words */
+    enum run_fault fault_at;
+    int fault_sys; /* errno; 0: not known */
 };
 
 void run_result_init(struct run_result *r, const struct limits *l);
@@ -76,8 +89,14 @@ typedef void run_relay_fn(void *user, int fd);
 typedef void run_done_fn(void *user);
 /* A frame of a program that stays. The run must not be freed from inside. */
 typedef void run_frame_fn(void *user, char kind, const char *p, size_t n);
-/* A sandbox that was not there yet has been built: from now on it is the program's time. */
+/* A sandbox that was not there yet has been built, or the program was started in a persistent one:
+ * from now on it is the program's time. */
 typedef void run_ready_fn(void *user);
+/* Bytes that the program wrote, as they come. The run must not be freed from inside. */
+typedef void run_bytes_fn(void *user, enum run_stream s, const char *p, size_t n);
+/* In a persistent sandbox: the program has ended, its result is known. Processes that it started
+ * may live on; done() comes once none of them has one of its streams open. */
+typedef void run_exited_fn(void *user);
 /* The signal asked for by run_interrupt() has been sent. */
 typedef void run_interrupted_fn(void *user);
 
@@ -97,6 +116,8 @@ struct run_events {
     run_interrupted_fn *interrupted; /* may be NULL */
     run_scanned_fn *scanned;         /* may be NULL: then nobody scans */
     run_put_fn *put;                 /* the same */
+    run_bytes_fn *bytes;             /* not NULL: gets both streams; the result keeps none */
+    run_exited_fn *exited;           /* may be NULL */
     run_done_fn *done;
     run_relay_fn *relay; /* NULL unless the plan has one */
     void *user;
@@ -114,6 +135,9 @@ struct run_after {
 
 must_check int run_engine_open(struct event_base *base, struct jail *jail, struct run_engine **ret,
                                struct err *e);
+/* The same loop and scratch space for another jail; to be closed before the first one. */
+must_check int run_engine_beside(const struct run_engine *g, struct jail *jail,
+                                 struct run_engine **ret, struct err *e);
 void run_engine_close(struct run_engine *g); /* NULL is fine; no run may be left */
 
 /* Once, even if it is asked for twice before it is done. */
@@ -130,6 +154,9 @@ must_check int run_start(struct run_engine *g, const struct plan *p, struct run_
                          const struct run_events *events, struct run **ret, struct err *e);
 /* Asks for an early end. Only the first reason counts; done() still comes. */
 void run_stop(struct run *r, enum end_reason why);
+/* Back-pressure on bytes(): nothing is read until resumed, and the program waits for room. */
+void run_output_pause(struct run *r);
+void run_output_resume(struct run *r);
 /* Back-pressure on files: no more of them until resumed. */
 void run_files_pause(struct run *r);
 void run_files_resume(struct run *r);

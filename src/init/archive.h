@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole directories as tar archives, unpacked and packed by a worker inside the sandbox, as its
+ * Whole directories as tar archives, unpacked and packed by a helper inside the sandbox, as its
  * user: nothing outside ever sees a name of the archive as a path.
  *
  * Unpacking. Names are below the directory: absolute ones and ".." end it, and a link on the way

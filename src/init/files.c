@@ -17,11 +17,11 @@
 #include "init/beside.h"
 #include "init/entries.h"
 #include "init/fs.h"
+#include "init/helper.h"
 #include "init/loopback.h"
 #include "init/process_tree.h"
 #include "init/remove.h"
 #include "init/watch.h"
-#include "init/worker.h"
 
 enum {
     FILE_MODE = 0644,
@@ -40,9 +40,9 @@ struct request {
     bool shared;
 };
 
-static void fail(const struct request *r, enum worker_op op)
+static void fail(const struct request *r, enum help_op op)
 {
-    worker_done(r->sock, errno, op, r->path);
+    helper_done(r->sock, errno, op, r->path);
 }
 
 static void fill_stat(struct init_msg *m, const struct stat *st)
@@ -66,7 +66,7 @@ static bool is_ordinary(int fd, const struct stat *st)
 /* Everything that is no ordinary file is read here and goes as bytes. */
 static void send_bytes(const struct request *r, int fd)
 {
-    struct init_msg m = {.verb = WORKER_BYTES};
+    struct init_msg m = {.verb = HELP_BYTES};
     int64_t left = r->m->size;
     char part[PART];
     ssize_t n;
@@ -74,57 +74,57 @@ static void send_bytes(const struct request *r, int fd)
     while ((n = read(fd, part, sizeof part)) > 0) {
         if (n > left) {
             errno = EFBIG;
-            fail(r, WORKER_OP_READ);
+            fail(r, HELP_OP_READ);
             return;
         }
         left -= n;
-        worker_say(r->sock, &m, part, (size_t)n, -1);
+        helper_say(r->sock, &m, part, (size_t)n, -1);
     }
     if (n < 0)
-        fail(r, WORKER_OP_READ);
+        fail(r, HELP_OP_READ);
     else
-        worker_done(r->sock, 0, WORKER_OP_READ, NULL);
+        helper_done(r->sock, 0, HELP_OP_READ, NULL);
 }
 
 static void verb_read(const struct request *r)
 {
     cleanup_close int fd = open(r->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    struct init_msg m = {.verb = WORKER_DONE};
+    struct init_msg m = {.verb = HELP_DONE};
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0) {
-        fail(r, WORKER_OP_OPEN);
+        fail(r, HELP_OP_OPEN);
         return;
     }
     if (S_ISDIR(st.st_mode)) {
         errno = EISDIR;
-        fail(r, WORKER_OP_READ);
+        fail(r, HELP_OP_READ);
     } else if (!is_ordinary(fd, &st)) {
         send_bytes(r, fd);
     } else {
         fill_stat(&m, &st);
-        worker_say(r->sock, &m, NULL, 0, fd);
+        helper_say(r->sock, &m, NULL, 0, fd);
     }
 }
 
 static void verb_stat(const struct request *r)
 {
-    struct init_msg m = {.verb = WORKER_DONE};
+    struct init_msg m = {.verb = HELP_DONE};
     struct stat st;
 
     if (stat(r->path, &st) < 0) {
-        fail(r, WORKER_OP_STAT);
+        fail(r, HELP_OP_STAT);
         return;
     }
     fill_stat(&m, &st);
-    worker_say(r->sock, &m, NULL, 0, -1);
+    helper_say(r->sock, &m, NULL, 0, -1);
 }
 
 /* ---- writing ---- */
 
 static int make_directories(const char *path, bool last, char failed[PATH_MAX]);
 
-/* Whatever comes over the descriptor, until its end. 0 or -errno. */
+/* All bytes of the descriptor, until its end. 0 or -errno. */
 static int copy_rest(int from, int to, int64_t *total)
 {
     char part[PART];
@@ -203,8 +203,8 @@ static int upload_open(struct upload *u, const char *path)
 }
 
 /*
- * The end of the content looks like the end of its sender. A daemon that has given up says so on
- * the socket first, where it is silent otherwise until it has its answer.
+ * The end of the content looks like the end of its sender. A daemon that has given up shuts the
+ * socket down first; otherwise it sends nothing there until it has its answer.
  */
 static bool is_given_up(int sock)
 {
@@ -224,20 +224,20 @@ static int upload_end(struct upload *u)
 
 static void verb_write(const struct request *r)
 {
-    struct init_msg m = {.verb = WORKER_DONE};
+    struct init_msg m = {.verb = HELP_DONE};
     struct upload u = {.beside = BESIDE_NONE, .dir = -1, .fd = -1};
-    enum worker_op op = WORKER_OP_OPEN;
+    enum help_op op = HELP_OP_OPEN;
     char failed[PATH_MAX];
     struct stat st;
     int e;
 
     if (r->m->arg && (e = make_directories(r->path, false, failed)) < 0) {
-        worker_done(r->sock, -e, WORKER_OP_MKDIR, failed);
+        helper_done(r->sock, -e, HELP_OP_MKDIR, failed);
         return;
     }
     e = upload_open(&u, r->path);
     if (e == 0) {
-        op = WORKER_OP_WRITE;
+        op = HELP_OP_WRITE;
         m.size = (int64_t)r->bytes_n;
         e = fd_write_all(upload_fd(&u), r->bytes, r->bytes_n);
     }
@@ -252,7 +252,7 @@ static void verb_write(const struct request *r)
     beside_drop(&u.beside);
     fd_close_all((int[]){u.dir, u.fd}, 2);
     if (e == 0) {
-        worker_say(r->sock, &m, NULL, 0, -1);
+        helper_say(r->sock, &m, NULL, 0, -1);
         return;
     }
     errno = -e;
@@ -313,13 +313,13 @@ static void verb_mkdir(const struct request *r)
     char failed[PATH_MAX];
     int e = files_make_directories(r->path, failed);
 
-    worker_done(r->sock, -e, WORKER_OP_MKDIR, e ? failed : NULL);
+    helper_done(r->sock, -e, HELP_OP_MKDIR, e ? failed : NULL);
 }
 
 /* Several names in each message. */
 static int send_names(const struct request *r, struct entries *all)
 {
-    struct init_msg m = {.verb = WORKER_NAMES};
+    struct init_msg m = {.verb = HELP_NAMES};
     char names[PART];
     const char *name;
     size_t n = 0;
@@ -329,14 +329,14 @@ static int send_names(const struct request *r, struct entries *all)
         size_t len = strlen(name) + 1;
 
         if (n + len > sizeof names) {
-            worker_say(r->sock, &m, names, n, -1);
+            helper_say(r->sock, &m, names, n, -1);
             n = 0;
         }
         memcpy(names + n, name, len);
         n += len;
     }
     if (n > 0)
-        worker_say(r->sock, &m, names, n, -1);
+        helper_say(r->sock, &m, names, n, -1);
     return error;
 }
 
@@ -346,14 +346,14 @@ static void verb_list(const struct request *r)
     struct entries all = {.fd = fd};
 
     if (fd < 0) {
-        fail(r, WORKER_OP_OPEN);
+        fail(r, HELP_OP_OPEN);
         return;
     }
     errno = send_names(r, &all);
     if (errno != 0)
-        fail(r, WORKER_OP_READ);
+        fail(r, HELP_OP_READ);
     else
-        worker_done(r->sock, 0, WORKER_OP_OPEN, NULL);
+        helper_done(r->sock, 0, HELP_OP_OPEN, NULL);
 }
 
 /* ---- removing ---- */
@@ -363,12 +363,12 @@ static void verb_remove(const struct request *r)
     int first;
 
     if (unlink(r->path) == 0 || (first = errno, rmdir(r->path)) == 0) {
-        worker_done(r->sock, 0, WORKER_OP_REMOVE, NULL);
+        helper_done(r->sock, 0, HELP_OP_REMOVE, NULL);
         return;
     }
     if (errno == ENOTDIR)
         errno = first; /* it was no directory: the first attempt has the reason */
-    fail(r, WORKER_OP_REMOVE);
+    fail(r, HELP_OP_REMOVE);
 }
 
 /* Then it is known by another name, and what is removed would not be what was named. */
@@ -387,11 +387,11 @@ static void verb_remove_all(const struct request *r)
 
     if (ends_in_dots(r->path)) {
         errno = EINVAL;
-        fail(r, WORKER_OP_REMOVE_ALL);
+        fail(r, HELP_OP_REMOVE_ALL);
         return;
     }
     e = remove_all(r->path, &failed);
-    worker_done(r->sock, -e, WORKER_OP_UNLINK, failed);
+    helper_done(r->sock, -e, HELP_OP_UNLINK, failed);
     free(failed);
 }
 
@@ -399,26 +399,26 @@ static void verb_remove_all(const struct request *r)
 
 static void verb_connect(const struct request *r)
 {
-    struct init_msg m = {.verb = WORKER_DONE};
+    struct init_msg m = {.verb = HELP_DONE};
     cleanup_close int fd = loopback_connect((uint16_t)r->m->arg);
 
     if (fd < 0)
-        worker_done(r->sock, -fd, WORKER_OP_CONNECT, NULL);
+        helper_done(r->sock, -fd, HELP_OP_CONNECT, NULL);
     else
-        worker_say(r->sock, &m, NULL, 0, fd);
+        helper_say(r->sock, &m, NULL, 0, fd);
 }
 
 static void verb_usage(const struct request *r)
 {
     pid_t top = r->shared ? getppid() : 0;
     struct init_msg m = {
-        .verb = WORKER_DONE,
+        .verb = HELP_DONE,
         .pid = (int32_t)tree_count(top),
         .size = (int64_t)watch_memory_used(top, UINT64_MAX),
         .io_write = r->shared ? 0 : fs_used("/workspace") + fs_used("/home"),
     };
 
-    worker_say(r->sock, &m, NULL, 0, -1);
+    helper_say(r->sock, &m, NULL, 0, -1);
 }
 
 static void verb_unpack(const struct request *r)
@@ -435,17 +435,17 @@ static const struct {
     uint32_t verb;
     void (*serve)(const struct request *r);
 } verbs[] = {
-    {WORKER_READ,       verb_read      },
-    {WORKER_WRITE,      verb_write     },
-    {WORKER_MKDIR,      verb_mkdir     },
-    {WORKER_REMOVE,     verb_remove    },
-    {WORKER_REMOVE_ALL, verb_remove_all},
-    {WORKER_LIST,       verb_list      },
-    {WORKER_STAT,       verb_stat      },
-    {WORKER_CONNECT,    verb_connect   },
-    {WORKER_UNPACK,     verb_unpack    },
-    {WORKER_PACK,       verb_pack      },
-    {WORKER_USAGE,      verb_usage     },
+    {HELP_READ,       verb_read      },
+    {HELP_WRITE,      verb_write     },
+    {HELP_MKDIR,      verb_mkdir     },
+    {HELP_REMOVE,     verb_remove    },
+    {HELP_REMOVE_ALL, verb_remove_all},
+    {HELP_LIST,       verb_list      },
+    {HELP_STAT,       verb_stat      },
+    {HELP_CONNECT,    verb_connect   },
+    {HELP_UNPACK,     verb_unpack    },
+    {HELP_PACK,       verb_pack      },
+    {HELP_USAGE,      verb_usage     },
 };
 
 bool files_serve(int sock, const struct init_msg *m, char *bytes, size_t n, int fd, bool shared)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a worker does with files: opened, made and removed inside the sandbox, as
+ * What a helper does with files: opened, made and removed inside the sandbox, as
  * its user and in its limits. Ordinary files leave as descriptors; nothing
  * outside ever opens a path that a tenant made.
  *

@@ -20,7 +20,7 @@
 #include "core/plan.h"
 #include "init/ending.h"
 #include "init/first.h"
-#include "init/foreman.h"
+#include "init/helpers.h"
 #include "init/process.h"
 #include "init/put.h"
 #include "init/scan.h"
@@ -274,7 +274,7 @@ void init_run(const struct init *conf)
     int first[INIT_FDS_SPAWN] = {INIT_FD_JOB, INIT_FD_IN, INIT_FD_OUT, INIT_FD_ERR};
 
     if (conf->persistent)
-        foreman_run(conf);
+        helpers_run(conf);
     process_name("sandbox-init");
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error, not our end */

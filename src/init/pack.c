@@ -13,7 +13,7 @@
 #include "init/archive.h"
 #include "init/entries.h"
 #include "init/fs.h"
-#include "init/worker.h"
+#include "init/helper.h"
 
 enum {
     OUT_MAX = 128 * 1024,  /* collected before it is written */
@@ -38,11 +38,11 @@ struct packing {
     struct seen *seen; /* owned: hashed by inode, a power of two in size */
     size_t seen_n, seen_room;
     int sys; /* why we stopped: errno */
-    enum worker_op op;
+    enum help_op op;
     enum tar_fault fault;
 };
 
-static int fail(struct packing *p, int sys, enum worker_op op)
+static int fail(struct packing *p, int sys, enum help_op op)
 {
     p->sys = sys;
     p->op = op;
@@ -52,7 +52,7 @@ static int fail(struct packing *p, int sys, enum worker_op op)
 static int refuse(struct packing *p, enum tar_fault fault)
 {
     p->fault = fault;
-    return fail(p, EFBIG, WORKER_OP_PACK);
+    return fail(p, EFBIG, HELP_OP_PACK);
 }
 
 /* ---- output ---- */
@@ -62,14 +62,14 @@ static int flush(struct packing *p)
     int r = fd_write_all(p->out, p->buffer.p, p->buffer.n);
 
     buf_clear(&p->buffer);
-    return r < 0 ? fail(p, -r, WORKER_OP_PACK) : 0;
+    return r < 0 ? fail(p, -r, HELP_OP_PACK) : 0;
 }
 
 /* Counts what was put into the buffer since it had n bytes. */
 static int sent(struct packing *p, size_t n)
 {
     if (p->buffer.failed)
-        return fail(p, ENOMEM, WORKER_OP_PACK);
+        return fail(p, ENOMEM, HELP_OP_PACK);
     p->bytes += p->buffer.n - n;
     if (p->bytes > p->limits.bytes)
         return refuse(p, TAR_LARGE);
@@ -167,10 +167,10 @@ static int put_content(struct packing *p, int fd, uint64_t size)
         ssize_t n;
 
         if (buf_reserve(&p->buffer, want) < 0)
-            return fail(p, ENOMEM, WORKER_OP_PACK);
+            return fail(p, ENOMEM, HELP_OP_PACK);
         n = read(fd, p->buffer.p + before, want);
         if (n < 0)
-            return fail(p, errno, WORKER_OP_READ);
+            return fail(p, errno, HELP_OP_READ);
         if (n == 0) {
             memset(p->buffer.p + before, 0, want);
             n = (ssize_t)want;
@@ -197,12 +197,12 @@ static int pack_file(struct packing *p, int dir, const char *name)
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0)
-        return is_lost(errno) ? 0 : fail(p, errno, WORKER_OP_OPEN);
+        return is_lost(errno) ? 0 : fail(p, errno, HELP_OP_OPEN);
     if (!S_ISREG(st.st_mode))
         return 0;
     before = seen_before(p, &st);
     if (!before)
-        return fail(p, ENOMEM, WORKER_OP_PACK);
+        return fail(p, ENOMEM, HELP_OP_PACK);
     if (*before)
         return put_header(p, TAR_HARDLINK, &st, before);
     if (put_header(p, TAR_FILE, &st, "") < 0)
@@ -216,7 +216,7 @@ static int pack_link(struct packing *p, int dir, const char *name, const struct 
     ssize_t n = readlinkat(dir, name, target, sizeof target - 1);
 
     if (n < 0)
-        return is_lost(errno) || errno == EINVAL ? 0 : fail(p, errno, WORKER_OP_READ);
+        return is_lost(errno) || errno == EINVAL ? 0 : fail(p, errno, HELP_OP_READ);
     target[n] = '\0';
     return put_header(p, TAR_SYMLINK, st, target);
 }
@@ -231,7 +231,7 @@ static int pack_directory(struct packing *p, int dir, const char *name, const st
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0)
-        return is_lost(errno) ? 0 : fail(p, errno, WORKER_OP_OPEN);
+        return is_lost(errno) ? 0 : fail(p, errno, HELP_OP_OPEN);
     if (depth == p->limits.depth)
         return refuse(p, TAR_DEEP);
     if (put_header(p, TAR_DIRECTORY, &st, "") < 0)
@@ -286,7 +286,7 @@ static int pack_one(struct packing *p, int dir, const char *name, const struct s
     struct stat st;
 
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return is_lost(errno) ? 0 : fail(p, errno, WORKER_OP_STAT);
+        return is_lost(errno) ? 0 : fail(p, errno, HELP_OP_STAT);
     if (S_ISDIR(st.st_mode))
         return pack_directory(p, dir, name, above, depth);
     if (S_ISREG(st.st_mode))
@@ -301,13 +301,13 @@ static int walk(struct packing *p, int dir, const struct stat *st, unsigned dept
     int r = names_read(&names, dir);
 
     if (r < 0)
-        return fail(p, -r, WORKER_OP_READ);
+        return fail(p, -r, HELP_OP_READ);
     for (size_t i = 0; i < names.n && r == 0; i++) {
         if (here > 0)
             (void)buf_putc(&p->path, '/');
         (void)buf_puts(&p->path, names.at[i]);
         if (p->path.failed)
-            return fail(p, ENAMETOOLONG, WORKER_OP_OPEN);
+            return fail(p, ENAMETOOLONG, HELP_OP_OPEN);
         r = pack_one(p, dir, names.at[i], st, depth);
         if (r < 0)
             return -1; /* the path says where */
@@ -322,17 +322,17 @@ static int walk(struct packing *p, int dir, const struct stat *st, unsigned dept
 static void answer(struct packing *p, int sock, int result, const char *path)
 {
     struct init_msg m = {
-        .verb = WORKER_DONE, .size = (int64_t)p->bytes, .io_read = (int64_t)p->entries};
+        .verb = HELP_DONE, .size = (int64_t)p->bytes, .io_read = (int64_t)p->entries};
     const char *where = p->path.n > 0 ? p->path.p : path;
 
     if (result == 0) {
-        worker_say(sock, &m, NULL, 0, -1);
+        helper_say(sock, &m, NULL, 0, -1);
         return;
     }
     m.arg = p->sys;
     m.status = (int32_t)p->op;
     m.token = p->fault;
-    worker_say(sock, &m, where, strlen(where), -1);
+    helper_say(sock, &m, where, strlen(where), -1);
 }
 
 static void packing_done(struct packing *p)
@@ -357,7 +357,7 @@ void archive_pack(int sock, const struct init_msg *m, const char *path, int fd)
     int r;
 
     if (top < 0 || fstat(top, &st) < 0) {
-        worker_done(sock, errno, WORKER_OP_OPEN, path);
+        helper_done(sock, errno, HELP_OP_OPEN, path);
         return;
     }
     r = walk(&p, top, &st, 0);

@@ -116,6 +116,13 @@ static int read_strings(struct job *j, size_t *at)
     return r ? r : runner_split(j, at);
 }
 
+int runner_strings(struct job *j)
+{
+    size_t at = 0;
+
+    return read_strings(j, &at);
+}
+
 static int lower(int what, rlim_t soft, rlim_t hard)
 {
     struct rlimit now, l = {soft, hard};

@@ -35,8 +35,10 @@ must_check int runner_read(const char *room, struct job *ret, const char **ret_w
 /* That in two: waits for the head of one, and reads and applies the rest. */
 must_check int runner_await(struct job *ret);
 must_check int runner_apply(const char *room, struct job *j, const char **ret_what);
-/* The parts of that, for a job whose head and strings are in memory already: */
-/* cwd, argv and envp from the strings; *at is how far it came. */
+/* The parts of that, for a helper of a persistent sandbox: */
+/* Behind runner_await(): cwd, argv and envp. */
+must_check int runner_strings(struct job *j);
+/* That for strings in memory; *at is how far it came. */
 must_check int runner_split(struct job *j, size_t *at);
 must_check int runner_limit(const struct job_head *h);
 /* Becomes the program; returns -errno only. */

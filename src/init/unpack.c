@@ -13,7 +13,7 @@
 #include "init/archive.h"
 #include "init/beside.h"
 #include "init/files.h"
-#include "init/worker.h"
+#include "init/helper.h"
 
 enum {
     PART = 64 * 1024,      /* read at once */
@@ -42,10 +42,10 @@ struct unpacking {
     struct buf later;           /* struct later and names, each rounded up */
     uint64_t bytes;             /* of files */
     int sys;                    /* why we stopped: errno */
-    enum worker_op op;
+    enum help_op op;
 };
 
-static int fail(struct unpacking *u, int sys, enum worker_op op)
+static int fail(struct unpacking *u, int sys, enum help_op op)
 {
     u->sys = sys;
     u->op = op;
@@ -248,12 +248,12 @@ static int on_entry(void *user, const struct tar_entry *e)
 {
     static const struct {
         int (*make)(struct unpacking *u, const struct tar_entry *e);
-        enum worker_op op;
+        enum help_op op;
     } kinds[] = {
-        [TAR_FILE] = {make_file,      WORKER_OP_OPEN },
-        [TAR_DIRECTORY] = {make_directory, WORKER_OP_MKDIR},
-        [TAR_SYMLINK] = {make_symlink,   WORKER_OP_LINK },
-        [TAR_HARDLINK] = {make_hardlink,  WORKER_OP_LINK },
+        [TAR_FILE] = {make_file,      HELP_OP_OPEN },
+        [TAR_DIRECTORY] = {make_directory, HELP_OP_MKDIR},
+        [TAR_SYMLINK] = {make_symlink,   HELP_OP_LINK },
+        [TAR_HARDLINK] = {make_hardlink,  HELP_OP_LINK },
     };
     struct unpacking *u = user;
     int r;
@@ -272,7 +272,7 @@ static int on_data(void *user, const char *p, size_t n)
     int r = fd_write_all(u->file.fd, p, n);
 
     u->bytes += n;
-    return r < 0 ? fail(u, -r, WORKER_OP_WRITE) : 0;
+    return r < 0 ? fail(u, -r, HELP_OP_WRITE) : 0;
 }
 
 static int on_entry_end(void *user)
@@ -284,9 +284,9 @@ static int on_entry_end(void *user)
     fill_times(t, u->entry.mtime_s, u->entry.mtime_ns);
     (void)futimens(u->file.fd, t);
     if (fchmod(u->file.fd, u->entry.mode) < 0)
-        return fail(u, errno, WORKER_OP_OPEN);
+        return fail(u, errno, HELP_OP_OPEN);
     r = beside_commit(&u->file, u->base);
-    return r < 0 ? fail(u, -r, WORKER_OP_OPEN) : 0;
+    return r < 0 ? fail(u, -r, HELP_OP_OPEN) : 0;
 }
 
 /* ---- all of it ---- */
@@ -301,28 +301,28 @@ static int read_all(struct unpacking *u, int fd)
         if (tar_feed(&u->reader, part, (size_t)n) < 0)
             return -1;
     if (n < 0)
-        return fail(u, errno, WORKER_OP_READ);
+        return fail(u, errno, HELP_OP_READ);
     return tar_finish(&u->reader);
 }
 
 static void answer(struct unpacking *u, int sock, int result, const char *path)
 {
     struct init_msg m = {
-        .verb = WORKER_DONE,
+        .verb = HELP_DONE,
         .size = (int64_t)u->bytes,
         .io_read = (int64_t)u->reader.entries,
     };
     const char *where = u->reader.name[0] ? u->reader.name : path;
 
     if (result == 0) {
-        worker_say(sock, &m, NULL, 0, -1);
+        helper_say(sock, &m, NULL, 0, -1);
         return;
     }
-    m.status = (int32_t)(u->sys ? u->op : WORKER_OP_UNPACK);
+    m.status = (int32_t)(u->sys ? u->op : HELP_OP_UNPACK);
     m.arg = u->sys ? u->sys : EBADMSG;
     m.token = u->reader.fault;
     m.size = (int64_t)u->reader.head_at;
-    worker_say(sock, &m, where, strlen(where), -1);
+    helper_say(sock, &m, where, strlen(where), -1);
 }
 
 void archive_unpack(int sock, const struct init_msg *m, const char *path, int fd)
@@ -336,12 +336,12 @@ void archive_unpack(int sock, const struct init_msg *m, const char *path, int fd
     int r = files_make_directories(path, failed);
 
     if (r < 0) {
-        worker_done(sock, -r, WORKER_OP_MKDIR, failed);
+        helper_done(sock, -r, HELP_OP_MKDIR, failed);
         return;
     }
     u.top = open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
     if (u.top < 0) {
-        worker_done(sock, errno, WORKER_OP_OPEN, path);
+        helper_done(sock, errno, HELP_OP_OPEN, path);
         return;
     }
     tar_open(&u.reader, &limits, &sink);

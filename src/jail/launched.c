@@ -84,7 +84,7 @@ void launched_kill(struct jail *j, const struct sandbox *s)
     struct launch_msg m = {.verb = LAUNCH_KILL, .id = s->id};
 
     /* If the launcher cannot be told: init exits at the end of its control socket. */
-    if (outbox_send(&n->outbox, &m, NULL, 0) < 0)
+    if (outbox_send(&n->outbox, &m, sizeof m, NULL, 0) < 0)
         (void)shutdown(s->ctl, SHUT_RDWR);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "base/os.h"
+#include "jail/ends.h"
 #include "jail/launched.h"
 
 static struct boxes *bucket(struct launched *n, uint64_t id)
@@ -26,11 +27,7 @@ struct box *box_find(struct launched *n, uint64_t id)
 
 void box_close(struct box *b)
 {
-    int *fds[] = {&b->sandbox.ctl, &b->sandbox.job, &b->sandbox.in, &b->sandbox.out,
-                  &b->sandbox.err};
-
-    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
-        fd_close_all(fds[i], 1);
+    ends_close(&b->sandbox);
 }
 
 void box_leave(struct box *b)
@@ -93,27 +90,6 @@ void box_settle(struct box *b)
         box_free(b);
 }
 
-/* The five pairs of ends. Ours are non-blocking. */
-static int make_ends(struct sandbox *s, int theirs[LAUNCH_FDS_PREPARE])
-{
-    int *ours[LAUNCH_FDS_PREPARE] = {&s->ctl, &s->job, &s->in, &s->out, &s->err};
-    int r = 0;
-
-    for (size_t i = 0; i < LAUNCH_FDS_PREPARE && r == 0; i++) {
-        int pair[2];
-
-        r = i == 0   ? fd_message_pair(pair)
-            : i == 1 ? fd_socketpair(SOCK_STREAM, pair)
-                     : fd_pipe(pair);
-        if (r < 0)
-            break;
-        *ours[i] = pair[i == 2 ? 1 : 0]; /* standard input flows the other way */
-        theirs[i] = pair[i == 2 ? 0 : 1];
-        r = fd_nonblock_new(*ours[i]);
-    }
-    return r;
-}
-
 static void fill(const struct launched *n, const struct sandbox_spec *s, struct launch_msg *m)
 {
     m->verb = LAUNCH_PREPARE;
@@ -165,14 +141,15 @@ int box_new(struct launched *n, const struct sandbox_spec *s, struct box **ret, 
     b->sandbox.template = s->template;
     b->sandbox.adapter = b;
     fill(n, s, &m);
-    r = s->workspace && strlen(s->workspace) >= sizeof m.workspace ? -ENAMETOOLONG
-                                                                   : make_ends(&b->sandbox, theirs);
+    r = s->workspace && strlen(s->workspace) >= sizeof m.workspace
+            ? -ENAMETOOLONG
+            : ends_open(&b->sandbox, theirs, LAUNCH_FDS_PREPARE);
     if (r == 0 && s->workspace)
         memcpy(m.workspace, s->workspace, strlen(s->workspace));
     if (r == 0)
         r = lend(s->lazy, theirs + LAUNCH_FDS_PREPARE);
     if (r == 0)
-        r = outbox_send(&n->outbox, &m, theirs, launch_fds(&m));
+        r = outbox_send(&n->outbox, &m, sizeof m, theirs, launch_fds(&m));
     else
         fd_close_all(theirs, ARRAY_LEN(theirs));
     if (r < 0) {

@@ -74,7 +74,7 @@ int launched_measure(struct jail *j, const struct workspace_ask *ask, jail_measu
     (void)!fd_nonblock(m->fd, true);
     (void)event_assign(&m->readable, n->loop, m->fd, EV_READ | EV_PERSIST, on_measured, m);
     (void)event_add(&m->readable, NULL);
-    r = outbox_send(&n->outbox, &msg, &pair[1], 1);
+    r = outbox_send(&n->outbox, &msg, sizeof msg, &pair[1], 1);
     if (r < 0) {
         measuring_cancel(m);
         return err_sys(e, r, "ask for the size of a workspace");

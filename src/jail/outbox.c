@@ -9,9 +9,9 @@
 
 struct outbox_item {
     TAILQ_ENTRY(outbox_item) next;
-    struct launch_msg msg;
     int fds[LAUNCH_FDS_MAX]; /* owned */
-    size_t fds_n;
+    size_t fds_n, n;
+    char msg[];
 };
 
 static void drop_first(struct outbox *o)
@@ -30,9 +30,9 @@ static void on_writable(evutil_socket_t fd, short what, void *user)
 
     (void)what;
     while ((i = TAILQ_FIRST(&o->waiting))) {
-        if (fd_send(fd, &i->msg, sizeof i->msg, i->fds, i->fds_n) == -EAGAIN)
+        if (fd_send(fd, i->msg, i->n, i->fds, i->fds_n) == -EAGAIN)
             return;
-        drop_first(o); /* sent; or the launcher is gone, which its own end of file will tell */
+        drop_first(o); /* sent; or the other side is gone, which is seen at its end of file */
     }
     (void)event_del(&o->writable);
 }
@@ -58,13 +58,14 @@ void outbox_close(struct outbox *o)
     o->sock = -1;
 }
 
-static int keep(struct outbox *o, const struct launch_msg *m, const int *fds, size_t fds_n)
+static int keep(struct outbox *o, const void *msg, size_t n, const int *fds, size_t fds_n)
 {
-    struct outbox_item *i = calloc(1, sizeof *i);
+    struct outbox_item *i = calloc(1, sizeof *i + n);
 
     if (!i)
         return -ENOMEM;
-    i->msg = *m;
+    memcpy(i->msg, msg, n);
+    i->n = n;
     i->fds_n = fds_n;
     if (fds_n > 0)
         memcpy(i->fds, fds, fds_n * sizeof *fds);
@@ -73,14 +74,14 @@ static int keep(struct outbox *o, const struct launch_msg *m, const int *fds, si
     return 0;
 }
 
-int outbox_send(struct outbox *o, const struct launch_msg *m, int *fds, size_t fds_n)
+int outbox_send(struct outbox *o, const void *msg, size_t n, int *fds, size_t fds_n)
 {
     int r = o->sock < 0 ? -EPIPE : -EAGAIN;
 
     if (r == -EAGAIN && TAILQ_EMPTY(&o->waiting))
-        r = fd_send(o->sock, m, sizeof *m, fds, fds_n);
+        r = fd_send(o->sock, msg, n, fds, fds_n);
     if (r == -EAGAIN) {
-        r = keep(o, m, fds, fds_n);
+        r = keep(o, msg, n, fds, fds_n);
         if (r == 0)
             return 0; /* the descriptors went along */
     }

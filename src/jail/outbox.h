@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages to the launcher, in order, none lost. The socket holds about a
- * hundred; what does not fit waits here until the launcher has read some. Bounded
- * by the number of sandboxes, which admission bounds.
+ * Messages to the launcher, or to pid 1 of a persistent sandbox: in order, none lost. The socket
+ * holds about a hundred; what does not fit waits here until the other side has read some. Bounded
+ * by the number of sandboxes and requests, which admission bounds.
  */
 #pragma once
 
@@ -27,4 +27,4 @@ void outbox_open(struct outbox *o, struct event_base *loop, int sock);
 void outbox_close(struct outbox *o); /* drops what waits */
 
 /* Sends now or later. The descriptors are taken, whatever happens. 0 or -errno. */
-must_check int outbox_send(struct outbox *o, const struct launch_msg *m, int *fds, size_t fds_n);
+must_check int outbox_send(struct outbox *o, const void *msg, size_t n, int *fds, size_t fds_n);

@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-#include "proc/filework.h"
-
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
 #include "base/os.h"
-#include "proc/crew.h"
+#include "core/admission.h"
+#include "core/port_files.h"
+#include "core/port_jail.h"
+#include "wire/wire.h"
 
 enum {
     PIPE_SIZE = 1 << 20,
+    SCRATCH = 64 * 1024,   /* read at once */
     TURN_MAX = 512 * 1024, /* of an archive, before others get their turn */
     TREE_TIMES = 20,       /* removing a tree may take so many times as long as another answer */
 };
 #define PENDING_MAX ((size_t)1 << 30) /* of content handed over at once */
 
 struct filework {
-    struct crew *crew; /* borrowed */
+    struct file_home home;
     struct ticket ticket;
     struct file_order order; /* the path is borrowed */
-    struct worker *worker;   /* borrowed from the crew; NULL: it waits for one, or is through */
-    int theirs;              /* owned: the worker's end of the pipe, until it has it */
-    bool limited;            /* its worker has to say or take something within the patience */
+    struct sandbox helper;   /* owned; ctl -1: it waits for its turn, or the helper is through */
+    struct event answer;     /* of the helper */
+    int theirs;              /* owned: the helper's end of the pipe, until it has it */
+    bool limited;            /* the helper has to answer or take something within answer_ms */
     filework_fn *done;
     filework_drain_fn *drain;
     void *user;
@@ -41,69 +45,79 @@ struct filework {
     bool ending;
     /* PACK */
     filework_data_fn *data;
-    bool paused, through;   /* through: the worker is, and everything it wrote is in the pipe */
+    bool paused, through;   /* through: the helper is, and everything it wrote is in the pipe */
     uint64_t got, expected; /* bytes of the archive */
     uint64_t entries;
 };
 
 static const uint32_t verbs[] = {
-    [FILE_READ] = WORKER_READ,
-    [FILE_WRITE] = WORKER_WRITE,
-    [FILE_MKDIR] = WORKER_MKDIR,
-    [FILE_REMOVE] = WORKER_REMOVE,
-    [FILE_REMOVE_ALL] = WORKER_REMOVE_ALL,
-    [FILE_LIST] = WORKER_LIST,
-    [FILE_STAT] = WORKER_STAT,
-    [FILE_CONNECT] = WORKER_CONNECT,
-    [FILE_UNPACK] = WORKER_UNPACK,
-    [FILE_PACK] = WORKER_PACK,
-    [FILE_USAGE] = WORKER_USAGE,
+    [FILE_READ] = HELP_READ,     [FILE_WRITE] = HELP_WRITE,           [FILE_MKDIR] = HELP_MKDIR,
+    [FILE_REMOVE] = HELP_REMOVE, [FILE_REMOVE_ALL] = HELP_REMOVE_ALL, [FILE_LIST] = HELP_LIST,
+    [FILE_STAT] = HELP_STAT,     [FILE_CONNECT] = HELP_CONNECT,       [FILE_UNPACK] = HELP_UNPACK,
+    [FILE_PACK] = HELP_PACK,     [FILE_USAGE] = HELP_USAGE,
 };
 _Static_assert(ARRAY_LEN(verbs) == FILE_VERB_COUNT, "every verb has its message");
 
 static const char *const ops[] = {
-    [WORKER_OP_OPEN] = "open",       [WORKER_OP_READ] = "read",
-    [WORKER_OP_WRITE] = "write",     [WORKER_OP_MKDIR] = "mkdir",
-    [WORKER_OP_REMOVE] = "remove",   [WORKER_OP_REMOVE_ALL] = "RemoveAll",
-    [WORKER_OP_UNLINK] = "unlinkat", [WORKER_OP_STAT] = "stat",
-    [WORKER_OP_CONNECT] = "connect", [WORKER_OP_DIRECTORY] = "chdir",
-    [WORKER_OP_START] = "exec",      [WORKER_OP_LINK] = "link",
-    [WORKER_OP_PACK] = "pack",       [WORKER_OP_UNPACK] = "unpack",
+    [HELP_OP_OPEN] = "open",       [HELP_OP_READ] = "read",     [HELP_OP_WRITE] = "write",
+    [HELP_OP_MKDIR] = "mkdir",     [HELP_OP_REMOVE] = "remove", [HELP_OP_REMOVE_ALL] = "RemoveAll",
+    [HELP_OP_UNLINK] = "unlinkat", [HELP_OP_STAT] = "stat",     [HELP_OP_CONNECT] = "connect",
+    [HELP_OP_DIRECTORY] = "chdir", [HELP_OP_START] = "exec",    [HELP_OP_LINK] = "link",
+    [HELP_OP_PACK] = "pack",       [HELP_OP_UNPACK] = "unpack",
 };
-_Static_assert(ARRAY_LEN(ops) == WORKER_OP_COUNT, "every operation has a name");
+_Static_assert(ARRAY_LEN(ops) == HELP_OP_COUNT, "every operation has a name");
 
+static struct timeval time_of(uint64_t ms)
+{
+    return (struct timeval){.tv_sec = (time_t)(ms / 1000), .tv_usec = (long)(ms % 1000) * 1000};
+}
+
+/* The sandbox has ended, or the helper has, which a tenant can kill. */
+static int fault_of(const struct filework *w)
+{
+    struct jail *j = w->home.inside;
+
+    return j->ops->failure(j, &w->helper)[0] ? FILE_ENDED : FILE_BUSY;
+}
+
+static void helper_end(struct filework *w)
+{
+    if (w->helper.ctl < 0)
+        return;
+    (void)event_del(&w->answer);
+    w->home.inside->ops->release(w->home.inside, &w->helper);
+}
+
+/* The limit of its waiting, or of the helper's silence. A killed helper's socket ends. */
 static void on_late(evutil_socket_t fd, short what, void *user)
 {
     struct filework *w = user;
-    struct file_result r = {.sys = crew_is_dead(w->crew) ? FILE_ENDED : FILE_BUSY,
-                            .op = "open",
-                            .path = "",
-                            .fd = -1,
-                            .bytes = &w->bytes};
+    struct file_result r = {
+        .sys = fault_of(w), .op = "open", .path = "", .fd = -1, .bytes = &w->bytes};
 
     (void)fd, (void)what;
-    if (w->worker) {
-        worker_kill(w->worker);
+    if (w->helper.ctl >= 0) {
+        w->home.inside->ops->kill(w->home.inside, &w->helper);
         return;
     }
-    w->done(w->user, &r); /* it waited too long for a worker, or none could be had */
+    w->done(w->user, &r);
     filework_free(w);
 }
 
-/* While it waits for a worker the same timer limits that. */
+/* While it waits for its turn the same timer limits that. */
 static void arm(struct filework *w, unsigned times)
 {
-    const struct timeval tv = crew_patience(w->crew, times);
+    const struct timeval tv = time_of((uint64_t)w->home.answer_ms * times);
 
     w->limited = true;
-    if (w->worker)
+    if (w->helper.ctl >= 0)
         (void)event_add(&w->late, &tv);
 }
 
 static void disarm(struct filework *w)
 {
     w->limited = false;
-    if (w->worker)
+    if (w->helper.ctl >= 0)
         (void)event_del(&w->late);
 }
 
@@ -120,7 +134,7 @@ static void pipe_close(struct filework *w)
         arm(w, 1);
 }
 
-/* How many of n bytes were taken; all of them when nobody reads any more. */
+/* How many of n bytes were taken; all of them once the helper has closed its end. */
 static size_t pipe_write(struct filework *w, const char *p, size_t n)
 {
     size_t at = 0;
@@ -133,12 +147,12 @@ static size_t pipe_write(struct filework *w, const char *p, size_t n)
         else if (k < 0 && errno == EAGAIN)
             break;
         else if (k >= 0 || errno != EINTR)
-            return n; /* the worker gave up: it says why */
+            return n; /* the helper gave up: it says why */
     }
     return at;
 }
 
-/* The worker has to take some before its time is up. */
+/* The helper has to take some within answer_ms. */
 static void wait_ready(struct filework *w)
 {
     (void)event_add(&w->ready, NULL);
@@ -201,12 +215,12 @@ void filework_on_drain(struct filework *w, filework_drain_fn *fn)
 
 /* ---- an archive on its way out ---- */
 
-/* Both the worker's answer and the archive are here: the work is freed. */
+/* Both the helper's answer and the archive are here: the work is freed. */
 static void finish_pack(struct filework *w)
 {
     struct file_result r = {
         .sys = w->got == w->expected ? 0 : EPROTO,
-        .op = ops[WORKER_OP_PACK],
+        .op = ops[HELP_OP_PACK],
         .path = "",
         .fd = -1,
         .size = w->got,
@@ -221,12 +235,12 @@ static void finish_pack(struct filework *w)
 static void on_readable(evutil_socket_t fd, short what, void *user)
 {
     struct filework *w = user;
-    char *room = crew_scratch(w->crew);
+    char room[SCRATCH];
     ssize_t n = 1;
 
     (void)what;
     for (size_t turn = 0; turn < TURN_MAX && !w->paused && n > 0;) {
-        n = read(fd, room, CREW_SCRATCH);
+        n = read(fd, room, sizeof room);
         if (n <= 0)
             break;
         turn += (size_t)n;
@@ -239,7 +253,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         finish_pack(w);
     else if (w->paused)
         disarm(w);
-    else if (w->worker)
+    else if (w->helper.ctl >= 0)
         arm(w, 1);
 }
 
@@ -255,7 +269,7 @@ void filework_resume(struct filework *w)
         return;
     w->paused = false;
     (void)event_add(&w->ready, NULL);
-    if (w->worker)
+    if (w->helper.ctl >= 0)
         arm(w, 1);
 }
 
@@ -270,7 +284,7 @@ static bool pack_goes_on(struct filework *w, const struct file_result *r)
     return w->got < w->expected;
 }
 
-/* ---- what the worker says ---- */
+/* ---- the helper's answers ---- */
 
 static void take_bytes(struct filework *w, const char *p, size_t n)
 {
@@ -315,28 +329,52 @@ static void fill_result(struct filework *w, const struct init_msg *m, const char
         r->sys = EFBIG;
 }
 
-static void on_message(void *user, const struct init_msg *m, const char *bytes, int *fd)
+/* m == NULL: the helper ended without its last answer. */
+static void on_last(struct filework *w, const struct init_msg *m, const char *path, int *fd)
 {
-    struct filework *w = user;
     struct file_result r = {
-        .sys = FILE_ENDED, .op = "open", .path = "", .fd = -1, .bytes = &w->bytes};
+        .sys = fault_of(w), .op = "open", .path = "", .fd = -1, .bytes = &w->bytes};
 
-    if (m && (m->verb == WORKER_BYTES || m->verb == WORKER_NAMES)) {
-        take_bytes(w, bytes, m->name_n);
-        return;
-    }
     disarm(w);
-    w->worker = NULL;
-    if (!m && !bytes && !crew_is_dead(w->crew))
-        r.sys = FILE_BUSY;
+    helper_end(w);
     if (m)
-        fill_result(w, m, bytes, *fd, &r);
+        fill_result(w, m, path, *fd, &r);
     if (pack_goes_on(w, &r))
         return;
     w->done(w->user, &r);
     if (m)
         *fd = r.fd;
     filework_free(w);
+}
+
+/* One message at a time: what is told may change everything. */
+static void on_answer(evutil_socket_t sock, short what, void *user)
+{
+    struct {
+        struct init_msg m;
+        char bytes[HELP_DATA_MAX + 1];
+    } in;
+    struct filework *w = user;
+    cleanup_close int fd = -1;
+    size_t fds_n = 1;
+    ssize_t got = fd_recv(sock, &in, sizeof in.m + HELP_DATA_MAX, &fd, &fds_n);
+
+    (void)what;
+    if (got == -EAGAIN || got == -EINTR)
+        return;
+    if (fds_n == 0)
+        fd = -1;
+    if (got < (ssize_t)sizeof in.m || in.m.name_n != (size_t)got - sizeof in.m) {
+        on_last(w, NULL, NULL, NULL);
+        return;
+    }
+    in.bytes[in.m.name_n] = '\0';
+    if (in.m.verb == HELP_BYTES || in.m.verb == HELP_NAMES)
+        take_bytes(w, in.bytes, in.m.name_n);
+    else if (in.m.verb == HELP_DONE)
+        on_last(w, &in.m, in.bytes, &fd);
+    else /* pid 1 could not start it */
+        on_last(w, NULL, NULL, NULL);
 }
 
 /* ---- starting ---- */
@@ -346,7 +384,7 @@ static bool has_pipe(enum file_verb verb)
     return verb == FILE_WRITE || verb == FILE_UNPACK || verb == FILE_PACK;
 }
 
-static int open_pipe(struct filework *w, struct crew *c, int *ret_theirs)
+static int open_pipe(struct filework *w, int *ret_theirs)
 {
     bool reads = w->order.verb == FILE_PACK;
     int pair[2];
@@ -357,7 +395,7 @@ static int open_pipe(struct filework *w, struct crew *c, int *ret_theirs)
     *ret_theirs = pair[reads];
     w->pipe = pair[!reads];
     os_pipe_grow(w->pipe, PIPE_SIZE); /* faster; fine without */
-    (void)event_assign(&w->ready, crew_base(c), w->pipe, reads ? EV_READ | EV_PERSIST : EV_WRITE,
+    (void)event_assign(&w->ready, w->home.base, w->pipe, reads ? EV_READ | EV_PERSIST : EV_WRITE,
                        reads ? on_readable : on_writable, w);
     return fd_nonblock(w->pipe, true);
 }
@@ -367,26 +405,41 @@ static bool brings_content(enum file_verb verb)
     return verb == FILE_WRITE || verb == FILE_UNPACK;
 }
 
-/* To a worker. */
+static int send_message(struct filework *w, const struct init_msg *m, struct err *e)
+{
+    const struct bytes *path = &w->order.path;
+    cleanup_with(buf_done) struct buf out = BUF_INIT(sizeof *m + HELP_DATA_MAX);
+    int fd = take_fd(&w->theirs), r;
+
+    (void)buf_put(&out, m, sizeof *m);
+    (void)buf_put(&out, path->p, path->n);
+    r = out.failed ? -EMSGSIZE : fd_send(w->helper.ctl, out.p, out.n, &fd, fd >= 0 ? 1 : 0);
+    closep(&fd);
+    return r < 0 ? err_sys(e, r, "send a request to a helper") : 0;
+}
+
 static int send_order(struct filework *w, struct err *e)
 {
     const struct file_order *o = &w->order;
-    struct init_msg m = {
-        .verb = verbs[o->verb], .name_n = (uint32_t)o->path.n, .size = (int64_t)o->bytes_max};
-    int fd, r;
+    const struct sandbox_spec spec = {.control_only = true};
+    struct jail *j = w->home.inside;
+    struct init_msg m = {.verb = verbs[o->verb],
+                         .name_n = (uint32_t)o->path.n,
+                         .size = (int64_t)o->bytes_max,
+                         .token = o->depth_max,
+                         .arg = o->verb == FILE_CONNECT ? o->port
+                                : o->entries_max        ? (int64_t)o->entries_max
+                                                        : o->parents};
 
-    m.arg = o->verb == FILE_CONNECT ? o->port
-            : o->entries_max        ? (int64_t)o->entries_max
-                                    : o->parents;
-    m.token = o->depth_max;
-    if (crew_take(w->crew, on_message, w, &w->worker, e) < 0)
+    if (j->ops->take(j, &spec, &w->helper, e) < 0)
         return -1;
-    fd = take_fd(&w->theirs);
-    r = worker_send(w->worker, &m, o->path.p, o->path.n, &fd, fd >= 0 ? 1 : 0);
+    (void)event_assign(&w->answer, w->home.base, w->helper.ctl, EV_READ | EV_PERSIST, on_answer, w);
     (void)event_del(&w->late);
+    if (send_message(w, &m, e) < 0 || event_add(&w->answer, NULL) < 0)
+        return -1;
     if (w->limited || !brings_content(o->verb)) /* those wait for their content */
         arm(w, o->verb == FILE_REMOVE_ALL ? TREE_TIMES : 1);
-    return r < 0 ? err_sys(e, r, "send a request to a worker") : 0;
+    return 0;
 }
 
 /* Its turn has come. What fails now is told by the timer, as no callback comes from in here. */
@@ -398,17 +451,15 @@ static void on_granted(void *user)
 
     if (send_order(w, &ignored) == 0)
         return;
-    if (w->worker)
-        worker_kill(w->worker);
-    else
-        (void)event_add(&w->late, &now);
+    helper_end(w);
+    (void)event_add(&w->late, &now);
 }
 
 static int begin(struct filework *w, struct err *e)
 {
-    struct admission *a = crew_admission(w->crew, CREW_BRIEF);
-    const struct timeval wait = crew_wait(w->crew);
-    int r = has_pipe(w->order.verb) ? open_pipe(w, w->crew, &w->theirs) : 0;
+    struct admission *a = w->home.admission;
+    const struct timeval wait = time_of(w->home.wait_ms);
+    int r = has_pipe(w->order.verb) ? open_pipe(w, &w->theirs) : 0;
 
     if (r == -EMFILE || r == -ENFILE)
         return err_set(e, ERR_BUSY, "no descriptor is left for the content of a file");
@@ -422,15 +473,16 @@ static int begin(struct filework *w, struct err *e)
     return 0;
 }
 
-int filework_start(struct crew *c, const struct file_order *o, filework_fn *done, void *user,
-                   struct filework **ret, struct err *e)
+int filework_start(const struct file_home *h, const struct file_order *o, filework_fn *done,
+                   void *user, struct filework **ret, struct err *e)
 {
     struct filework *w = calloc(1, sizeof *w);
 
     if (!w)
         return err_set(e, ERR_HOST, "no memory for a request");
     *w = (struct filework){
-        .crew = c,
+        .home = *h,
+        .helper = SANDBOX_NONE,
         .ticket = {.grant = on_granted, .user = w},
         .order = *o,
         .done = done,
@@ -440,7 +492,7 @@ int filework_start(struct crew *c, const struct file_order *o, filework_fn *done
         .pipe = -1,
         .theirs = -1
     };
-    (void)evtimer_assign(&w->late, crew_base(c), on_late, w);
+    (void)evtimer_assign(&w->late, h->base, on_late, w);
     if (begin(w, e) < 0) {
         filework_free(w);
         return -1;
@@ -454,14 +506,16 @@ void filework_free(struct filework *w)
     if (!w)
         return;
     (void)event_del(&w->late);
-    if (w->worker) {
-        worker_kill(w->worker);
-        worker_let(take_ptr(&w->worker));
+    if (w->helper.ctl >= 0) {
+        /* Before the pipe closes: an upload that broke off must not look complete. */
+        (void)shutdown(w->helper.ctl, SHUT_RDWR);
+        w->home.inside->ops->kill(w->home.inside, &w->helper);
     }
+    helper_end(w);
     pipe_close(w);
     buf_done(&w->pending);
     buf_done(&w->bytes);
     closep(&w->theirs);
-    admission_leave(crew_admission(w->crew, CREW_BRIEF), &w->ticket);
+    admission_leave(w->home.admission, &w->ticket);
     free(w);
 }

@@ -71,9 +71,9 @@ int job_encode(const struct plan *p, const struct job_for *f, struct buf *out, s
     struct job_head h = {
         .magic = JOB_MAGIC,
         .cpu_s = (p->limits.cpu_ms + 999) / 1000,
-        .flags = (p->frames.n > 0 ? JOB_CHANNEL : 0) | (p->fenced ? JOB_FENCED : 0) |
-                 (p->scan_all && p->files_n > 0 ? JOB_TELLS : 0) | (f->leaves ? JOB_LEAVES : 0) |
-                 (f->leaves && f->calm ? JOB_STAYS : 0),
+        .flags = (p->frames.n > 0 ? JOB_CHANNEL : 0) | (p->named ? JOB_NAMED : 0) |
+                 (p->fenced ? JOB_FENCED : 0) | (p->scan_all && p->files_n > 0 ? JOB_TELLS : 0) |
+                 (f->leaves ? JOB_LEAVES : 0) | (f->leaves && f->calm ? JOB_STAYS : 0),
         .nofile = p->limits.files_max,
         .nproc = nproc(p, f->traits),
     };

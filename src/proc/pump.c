@@ -113,10 +113,23 @@ void feed_done(struct feed *f)
 
 int capture_start(struct capture *c, struct event_base *base, event_callback_fn fn, void *user)
 {
-    if (!capture_is_open(c))
-        return 0; /* it was read to its end before anybody listened */
+    if (!capture_is_open(c) || event_initialized(&c->readable))
+        return 0;
     (void)event_assign(&c->readable, base, *c->fd, EV_READ | EV_PERSIST, fn, user);
-    return event_add(&c->readable, NULL);
+    return c->paused ? 0 : event_add(&c->readable, NULL);
+}
+
+void capture_pause(struct capture *c)
+{
+    c->paused = true;
+    capture_done(c);
+}
+
+void capture_resume(struct capture *c)
+{
+    c->paused = false;
+    if (capture_is_open(c) && event_initialized(&c->readable))
+        (void)event_add(&c->readable, NULL);
 }
 
 void capture_done(struct capture *c)
@@ -136,6 +149,10 @@ static void capture_take(struct capture *c, const char *p, size_t n)
 {
     size_t room = c->keep_max - c->keep->n;
 
+    if (c->sink) {
+        c->sink(c->user, c, p, n);
+        return;
+    }
     if (n <= room) {
         if (buf_put(c->keep, p, n) < 0)
             *c->truncated = true;
@@ -157,14 +174,14 @@ bool capture_read(struct capture *c, struct pump_scratch *s)
 {
     size_t turn = 0;
 
-    while (turn < PUMP_TURN) {
+    while (turn < PUMP_TURN && !c->paused) {
         ssize_t n = *c->truncated ? discard(*c->fd, s) : read(*c->fd, s->bytes, sizeof s->bytes);
 
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN)
             return false;
-        if (n < 0 && !*c->truncated) { /* what is lost is told, and the program goes on */
+        if (n < 0 && !c->sink && !*c->truncated) { /* the loss is reported, the program goes on */
             *c->truncated = true;
             continue;
         }

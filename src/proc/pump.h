@@ -3,8 +3,8 @@
  * Pumps: bytes into and out of a sandbox, on the loop, bounded.
  *
  * A feed writes what it is given at once and keeps a copy only of what did not fit. A capture reads
- * a pipe, keeps the beginning and lets the rest go by, so that a program is never blocked by its
- * own output.
+ * a pipe. Either it keeps the beginning and drops the rest, so that a program is never blocked by
+ * its own output; or it hands everything to a sink, which may pause it.
  */
 #pragma once
 
@@ -44,20 +44,29 @@ struct pump_scratch {
     char bytes[PUMP_SCRATCH];
 };
 
+struct capture;
+typedef void capture_sink_fn(void *user, const struct capture *c, const char *p, size_t n);
+
 struct capture {
     int *fd;          /* borrowed: a field of the sandbox; -1 once closed */
     struct buf *keep; /* borrowed */
     size_t keep_max;
-    bool *truncated; /* borrowed */
+    bool *truncated;       /* borrowed */
+    capture_sink_fn *sink; /* not NULL: gets everything, nothing is kept */
+    void *user;
+    bool paused; /* only with a sink */
     struct event readable;
 };
 
-/* fn is called on the loop whenever there is something to read; it calls capture_read().
- * -1: nothing would ever be read. */
+/* fn is called on the loop whenever there is something to read; it calls capture_read(). Nothing
+ * happens if it is watched already. -1: nothing would ever be read. */
 must_check int capture_start(struct capture *c, struct event_base *base, event_callback_fn fn,
                              void *user);
-/* Reads until the pipe is empty, its end (closed then) or the turn is over. */
+/* Reads until the pipe is empty, its end (closed then), a pause or the turn is over. True: there
+ * may be more. */
 bool capture_read(struct capture *c, struct pump_scratch *s);
+void capture_pause(struct capture *c);
+void capture_resume(struct capture *c);
 void capture_done(struct capture *c);
 
 static inline bool capture_is_open(const struct capture *c)

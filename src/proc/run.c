@@ -13,6 +13,10 @@
  * pipes end. If they do not within DRAIN_MS, what is in them then is all, as it is after a program
  * that said itself that it is done and has written everything.
  *
+ * In a persistent sandbox (jail/inner.h) a helper has the place of init. There the program may end
+ * before what it started: after MAIN_EXITED the run is LINGERING until its streams end, or EXITED
+ * or a stop comes. The helper then stays with what is left.
+ *
  * Callbacks of the loop change the state and then call settle(), whose last act may be the done
  * callback, after which the run may be gone. Nothing touches it afterwards.
  */
@@ -36,6 +40,7 @@
 #include "wire/wire.h"
 
 enum {
+    MAX_ERRNO = 4096,
     KILL_MS = 200,      /* init gets this long to kill everything, then the jail does it */
     GIVE_UP_MS = 5000,  /* a sandbox that has not died by then is not waited for any longer */
     TEXT_MS = 50,       /* for the launcher's text of a failure, which comes by another socket */
@@ -55,7 +60,8 @@ enum {
 /* clang-format off */
 static const unsigned states[] = { /* legal successors */
     [RUN_STARTING]   = BIT(RUN_RUNNING) | BIT(RUN_STOPPING) | BIT(RUN_COUNTING) | BIT(RUN_DRAINING),
-    [RUN_RUNNING]    = BIT(RUN_STOPPING) | BIT(RUN_COUNTING) | BIT(RUN_DRAINING),
+    [RUN_RUNNING]    = BIT(RUN_LINGERING) | BIT(RUN_STOPPING) | BIT(RUN_COUNTING) | BIT(RUN_DRAINING),
+    [RUN_LINGERING]  = BIT(RUN_STOPPING) | BIT(RUN_DRAINING),
     [RUN_STOPPING]   = BIT(RUN_KILLING) | BIT(RUN_COUNTING) | BIT(RUN_DRAINING),
     [RUN_KILLING]    = BIT(RUN_COUNTING) | BIT(RUN_DRAINING),
     [RUN_COUNTING]   = BIT(RUN_DRAINING),
@@ -67,7 +73,7 @@ static const unsigned states[] = { /* legal successors */
 /* clang-format on */
 _Static_assert(ARRAY_LEN(states) == RUN_STATE_COUNT, "every state has a row");
 
-/* The program has not exited as far as anybody knows. */
+/* The program is not known to have exited. */
 #define RUN_BEFORE_EXIT (RUN_LIVE | BIT(RUN_STOPPING) | BIT(RUN_KILLING))
 
 static void settle(struct run *r);
@@ -104,9 +110,10 @@ static void output_watch_later(struct run *r)
         arm(&r->output, ms * (1 + r->engine->runs / LISTEN_RUNS));
 }
 
+/* A helper of a persistent sandbox has a limit of its own for the start. */
 static void wall_arm(struct run *r, uint64_t more_ms)
 {
-    if (r->limits.wall_ms > 0)
+    if (r->limits.wall_ms > 0 && (r->state == RUN_RUNNING || !r->sandbox.lives_on))
         arm(&r->wall, r->limits.wall_ms + more_ms);
 }
 
@@ -207,7 +214,9 @@ static enum end_reason reason_of(const struct run *r, int status)
 
     if (r->stop_reason != END_EXIT)
         return r->stop_reason;
-    if (u->oom_kills > 0) /* also when the program outlived it: something inside was lost */
+    /* Also when the program outlived it: something inside was lost. A persistent sandbox counts for
+     * all that runs in it, so there the program has to have been killed. */
+    if (u->oom_kills > 0 && (!r->sandbox.lives_on || WIFSIGNALED(status)))
         return END_OOM;
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
         return END_CPU;
@@ -242,27 +251,77 @@ static void enter_counting(struct run *r, const struct init_msg *m)
     arm(&r->timer, USAGE_MS);
 }
 
+/* The program's end becomes part of the result. */
+static void note_exit(struct run *r, int status)
+{
+    struct run_result *res = r->result;
+
+    res->reason = reason_of(r, status);
+    res->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    res->exit_code = r->stop_reason != END_EXIT ? -1
+                     : WIFSIGNALED(status)      ? 128 + WTERMSIG(status)
+                                                : WEXITSTATUS(status);
+    if (r->events.exited && !r->exit_told && res->reason != END_FAILED)
+        r->events.exited(r->events.user);
+    r->exit_told = true;
+}
+
 static void on_exited(struct run *r, const struct init_msg *m)
 {
     struct run_result *res = r->result;
 
+    if (r->state == RUN_LINGERING) {
+        (void)usage_read(r, m);
+        enter_draining(r);
+        return;
+    }
     if (m->token != 0 || !run_is(r, RUN_BEFORE_EXIT | BIT(RUN_COUNTING)))
         return;
     if (!usage_read(r, m) && r->usage_asked < USAGE_ASKED_MAX) {
         enter_counting(r, m);
         return;
     }
-    res->reason = reason_of(r, m->status);
-    if (WIFSIGNALED(m->status))
-        res->signal = WTERMSIG(m->status);
-    if (r->stop_reason == END_EXIT)
-        res->exit_code =
-            WIFSIGNALED(m->status) ? 128 + WTERMSIG(m->status) : WEXITSTATUS(m->status);
+    note_exit(r, m->status);
     r->scan = m->arg != 0 && r->events.file && !r->events.frame &&
               (r->plan.scan_all || reason_is_ordinary(res->reason));
     res->scanned = m->arg == 0;
     r->pipes_final = m->size != 0;
     enter_draining(r);
+}
+
+static int output_watch(struct run *r);
+
+/* A persistent sandbox: what holds the streams is listened to until they end. */
+static void on_main_exited(struct run *r, const struct init_msg *m)
+{
+    if (!r->sandbox.lives_on || r->state != RUN_RUNNING)
+        return; /* a helper that was asked to stop reports EXITED */
+    (void)usage_read(r, m);
+    note_exit(r, m->status);
+    run_move(r, RUN_LINGERING);
+    (void)event_del(&r->output);
+    if (output_watch(r) < 0)
+        enter_draining(r);
+}
+
+/* A tenant can kill its helper; then pid 1 kills everything that was below it. */
+static void on_helper_death(struct run *r)
+{
+    const struct init_msg killed = {
+        .verb = INIT_EXITED, .status = SIGKILL, .cpu_us = -1, .maxrss = -1, .io_read = -1};
+    struct jail *j = r->engine->jail;
+    const char *why = j->ops->failure(j, &r->sandbox);
+
+    if (r->state == RUN_STARTING && why[0]) {
+        r->stop_reason = END_FAILED;
+        r->result->fault_at = RUN_LOST;
+        (void)snprintf(r->result->fault, sizeof r->result->fault, "%s", why);
+    } else if (r->state == RUN_STARTING) {
+        run_move(r, RUN_RUNNING);
+        if (r->events.ready)
+            r->events.ready(r->events.user);
+    }
+    on_exited(r, &killed);
 }
 
 /* Init has closed its control socket. No list of files will be asked for: the socket is shut. */
@@ -272,6 +331,10 @@ static void on_death(struct run *r)
 
     (void)event_del(&r->ctl);
     (void)shutdown(r->sandbox.ctl, SHUT_RDWR);
+    if (r->sandbox.lives_on) {
+        on_helper_death(r);
+        return;
+    }
     if (r->state == RUN_COUNTING) {
         r->usage_asked = USAGE_ASKED_MAX;
         on_exited(r, &r->exited);
@@ -296,12 +359,14 @@ static void on_death(struct run *r)
 
 static void on_ready(struct run *r, const struct init_msg *m)
 {
-    (void)m;
     if (r->state != RUN_STARTING)
         return;
     run_move(r, RUN_RUNNING);
+    r->result->pid = m->pid;
     r->result->at.running = clock_us();
     wall_arm(r, 0); /* building the sandbox was not the program's time */
+    if (r->sandbox.lives_on)
+        (void)event_del(&r->timer);
     output_watch_later(r);
     if (r->events.ready)
         r->events.ready(r->events.user);
@@ -330,8 +395,20 @@ static void on_failed(struct run *r, const struct init_msg *m)
     if (!run_is(r, RUN_LIVE))
         return;
     (void)snprintf(r->result->fault, sizeof r->result->fault, "%.*s", (int)m->name_n,
-                   r->engine->ctl.name);
+                   r->engine->room->ctl.name);
+    r->result->fault_sys = m->arg > 0 && m->arg < MAX_ERRNO ? (int)m->arg : 0;
+    if (r->sandbox.lives_on)
+        r->result->fault_at = m->status == HELP_OP_DIRECTORY ? RUN_NO_DIRECTORY
+                              : m->arg == EAGAIN             ? RUN_BUSY
+                                                             : RUN_NO_START;
     run_stop(r, END_FAILED);
+}
+
+/* A helper says READY before anything else. */
+static void on_exit_message(struct run *r, const struct init_msg *m)
+{
+    if (!r->sandbox.lives_on || r->state != RUN_STARTING)
+        on_exited(r, m);
 }
 
 static void on_signalled(struct run *r, const struct init_msg *m)
@@ -351,17 +428,18 @@ static const struct {
     uint32_t verb;
     void (*handle)(struct run *r, const struct init_msg *m);
 } verbs[] = {
-    {INIT_READY,     on_ready    },
-    {INIT_EXITED,    on_exited   },
-    {INIT_SCANNED,   on_scanned  },
-    {INIT_FAILED,    on_failed   },
-    {INIT_SIGNALLED, on_signalled},
-    {INIT_PUT_DONE,  on_put      },
+    {INIT_READY,       on_ready       },
+    {INIT_EXITED,      on_exit_message},
+    {INIT_MAIN_EXITED, on_main_exited },
+    {INIT_SCANNED,     on_scanned     },
+    {INIT_FAILED,      on_failed      },
+    {INIT_SIGNALLED,   on_signalled   },
+    {INIT_PUT_DONE,    on_put         },
 };
 
 static void on_file(struct run *r, const struct init_msg *m, int *fd)
 {
-    struct run_file f = {.name = r->engine->ctl.name,
+    struct run_file f = {.name = r->engine->room->ctl.name,
                          .name_n = m->name_n,
                          .mtime_s = m->mtime_s,
                          .mtime_ns = m->mtime_ns,
@@ -387,20 +465,23 @@ static void on_file(struct run *r, const struct init_msg *m, int *fd)
 /* True when there may be more to read. */
 static bool ctl_read(struct run *r)
 {
-    struct init_msg *m = &r->engine->ctl.msg;
+    struct init_msg *m = &r->engine->room->ctl.msg;
     cleanup_close int fd = -1;
     size_t fds_n = 1;
-    ssize_t n = fd_recv(r->sandbox.ctl, &r->engine->ctl, sizeof *m + INIT_NAME_MAX, &fd, &fds_n);
+    ssize_t n =
+        fd_recv(r->sandbox.ctl, &r->engine->room->ctl, sizeof *m + INIT_NAME_MAX, &fd, &fds_n);
 
     if (n == -EAGAIN || n == -EINTR)
         return false;
+    if (n == -ECONNRESET) /* a message of ours was not read; its own are still there */
+        return true;
     if (n < (ssize_t)sizeof *m || m->name_n != (size_t)n - sizeof *m) {
         on_death(r);
         return false;
     }
     if (fds_n == 0)
         fd = -1;
-    r->engine->ctl.name[m->name_n] = '\0';
+    r->engine->room->ctl.name[m->name_n] = '\0';
     if (m->verb == INIT_ENTRY && (fd >= 0 || (m->arg && r->plan.lazy)))
         on_file(r, m, &fd);
     if (m->verb == INIT_RELAY && fd >= 0 && r->state == RUN_STARTING && r->events.relay)
@@ -525,7 +606,7 @@ static void job_close(struct run *r)
  * true. */
 static bool job_read(struct run *r)
 {
-    struct pump_scratch *s = &r->engine->scratch;
+    struct pump_scratch *s = &r->engine->room->scratch;
     size_t turn = 0;
 
     while (turn < PUMP_TURN && !r->frames_paused && !r->self_exited) {
@@ -565,7 +646,7 @@ static void job_on_readable(evutil_socket_t fd, short what, void *user)
 static bool output_read(struct run *r, struct capture *c)
 {
     size_t before = c->keep->n;
-    bool more = capture_read(c, &r->engine->scratch);
+    bool more = capture_read(c, &r->engine->room->scratch);
 
     if (r->events.output && c->keep->n != before)
         r->events.output(r->events.user);
@@ -596,6 +677,14 @@ static void on_wall(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     run_stop(user, END_TIMEOUT);
+}
+
+/* In which order pieces of both streams came is not known. */
+static void output_sink(void *user, const struct capture *c, const char *p, size_t n)
+{
+    struct run *r = user;
+
+    r->events.bytes(r->events.user, c == &r->out ? RUN_OUT : RUN_ERR, p, n);
 }
 
 static int output_watch(struct run *r)
@@ -635,6 +724,8 @@ static void on_cpu(evutil_socket_t fd, short what, void *user)
  * than DRAIN_MS. It writes nothing, and the files can still be listed. */
 static void draining_expired(struct run *r)
 {
+    if (r->output_paused)
+        return; /* run_output_resume() arms the timer again */
     if (r->pipes_final) {
         enter_done(r);
         return;
@@ -652,7 +743,10 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     switch (r->state) {
     case RUN_STARTING:
     case RUN_RUNNING:
-        run_stop(r, END_POLICY); /* one that stays closed its channel and did not end */
+        if (r->state == RUN_STARTING && r->sandbox.lives_on)
+            r->result->fault_at = RUN_BUSY; /* its helper was stopped, or does not get to run */
+        /* Else a program that stays has closed its channel and did not end. */
+        run_stop(r, r->result->fault_at == RUN_BUSY ? END_FAILED : END_POLICY);
         break;
     case RUN_STOPPING:
         run_move(r, RUN_KILLING);
@@ -672,6 +766,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     case RUN_EXPLAINING:
         enter_done(r);
         break;
+    case RUN_LINGERING:
     case RUN_DONE:
     case RUN_STATE_COUNT:
         break;
@@ -722,7 +817,9 @@ static void events_del(struct run *r)
 /* Moves on as far as facts allow. May end in done(): the run must not be touched afterwards. */
 static void settle(struct run *r)
 {
-    if (r->state == RUN_DRAINING) {
+    if (r->state == RUN_LINGERING && !capture_is_open(&r->out) && !capture_is_open(&r->err))
+        enter_draining(r);
+    if (r->state == RUN_DRAINING && !r->output_paused) {
         bool more = drain(r);
 
         if ((r->pipes_final && !more) || !streams_open(r))
@@ -742,7 +839,7 @@ static void settle(struct run *r)
 
 void run_stop(struct run *r, enum end_reason why)
 {
-    if (!run_is(r, RUN_LIVE))
+    if (!run_is(r, RUN_LIVE | BIT(RUN_LINGERING)))
         return;
     ctl_watch(r);
     r->stop_reason = why;
@@ -750,6 +847,24 @@ void run_stop(struct run *r, enum end_reason why)
     (void)event_del(&r->wall);
     (void)event_del(&r->cpu);
     arm(&r->timer, ctl_send(r, INIT_STOP, 0) < 0 ? 0 : KILL_MS);
+}
+
+void run_output_pause(struct run *r)
+{
+    r->output_paused = true;
+    capture_pause(&r->out);
+    capture_pause(&r->err);
+}
+
+void run_output_resume(struct run *r)
+{
+    if (!r->output_paused)
+        return;
+    r->output_paused = false;
+    capture_resume(&r->out);
+    capture_resume(&r->err);
+    if (r->state == RUN_DRAINING)
+        arm(&r->timer, 0); /* everything inside is dead: what is in the pipes is all */
 }
 
 void run_files_pause(struct run *r)
@@ -785,8 +900,9 @@ static int files_join(const struct plan *p, struct buf *out, struct err *e)
  * process of it could still write to. */
 static bool may_report_own_exit(const struct run *r, const struct plan *p)
 {
-    return !p->workspace && !p->scan_all && !p->lazy && !p->relay && !p->dirs && !r->events.frame &&
-           r->engine->jail->traits & JAIL_MEMORY && r->engine->jail->traits & JAIL_PIDS;
+    return !r->sandbox.lives_on && !p->workspace && !p->scan_all && !p->lazy && !p->relay &&
+           !p->dirs && !r->events.frame && r->engine->jail->traits & JAIL_MEMORY &&
+           r->engine->jail->traits & JAIL_PIDS;
 }
 
 /* Head, files and frames in as few system calls as the kernel allows; usually one. */
@@ -826,6 +942,10 @@ static void events_assign(struct run *r)
                               .keep = &res->err,
                               .keep_max = r->limits.output_max,
                               .truncated = &res->err_truncated};
+    if (r->events.bytes) {
+        r->out.sink = r->err.sink = output_sink;
+        r->out.user = r->err.user = r;
+    }
     (void)event_assign(&r->ctl, base, r->sandbox.ctl, EV_READ | EV_PERSIST, ctl_on_readable, r);
     (void)event_assign(&r->job, base, r->sandbox.job, EV_READ | EV_PERSIST, job_on_readable, r);
     (void)evtimer_assign(&r->wall, base, on_wall, r);
@@ -852,6 +972,8 @@ static int watch(struct run *r, bool has_frames, struct err *e)
     if (r->state == RUN_RUNNING)
         output_watch_later(r); /* else when it is */
     wall_arm(r, r->start_ms);
+    if (r->sandbox.start_ms > 0)
+        arm(&r->timer, r->sandbox.start_ms);
     if (r->limits.cpu_ms > 0)
         arm(&r->cpu, CPU_CHECK_MS);
     return 0;
@@ -881,7 +1003,6 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     r->files_placed = !p->scan_all || p->files_n == 0;
     r->plan.scan_all = p->scan_all;
     r->plan.lazy = p->lazy != NULL;
-    r->plan.own_exit = may_report_own_exit(r, p);
     r->sandbox = SANDBOX_NONE;
     frame_reader_init(&r->frames, (p->limits.result_max > RUN_PROGRESS_MAX ? p->limits.result_max
                                                                            : RUN_PROGRESS_MAX) +
@@ -889,6 +1010,7 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     result->at.started = clock_us();
     if (g->jail->ops->take(g->jail, &spec, &r->sandbox, e) < 0)
         return -1;
+    r->plan.own_exit = may_report_own_exit(r, p);
     result->warm = r->sandbox.warm;
     if (r->sandbox.warm)
         run_move(r, RUN_RUNNING);
@@ -909,10 +1031,13 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
 static void run_release(struct run_after *a)
 {
     struct run *r = (struct run *)((char *)a - offsetof(struct run, after));
+    struct jail *j = r->engine->jail;
 
     frame_reader_done(&r->frames);
+    if (r->sandbox.lives_on && r->state != RUN_DONE)
+        j->ops->kill(j, &r->sandbox); /* release would let its program live */
     if (r->sandbox.ctl >= 0)
-        r->engine->jail->ops->release(r->engine->jail, &r->sandbox);
+        j->ops->release(j, &r->sandbox);
     free(r);
 }
 
@@ -960,8 +1085,8 @@ void run_free(struct run *r)
         run_after(r->engine, &r->after, run_release);
 }
 
-int run_engine_open(struct event_base *base, struct jail *jail, struct run_engine **ret,
-                    struct err *e)
+static int engine_new(struct event_base *base, struct jail *jail, struct run_room *beside,
+                      struct run_engine **ret, struct err *e)
 {
     struct run_engine *g = calloc(1, sizeof *g);
 
@@ -969,18 +1094,33 @@ int run_engine_open(struct event_base *base, struct jail *jail, struct run_engin
         return err_set(e, ERR_HOST, "no memory for the run engine");
     g->base = base;
     g->jail = jail;
+    g->room = beside;
+    g->beside = beside != NULL;
     TAILQ_INIT(&g->waiting);
     (void)evtimer_assign(&g->after, base, on_after, g);
-    g->scratch.null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (g->scratch.null < 0) {
-        int sys = -errno;
-
-        free(g);
-        return err_sys(e, sys, "open /dev/null");
-    }
-    g->aside.null = g->scratch.null;
     *ret = g;
     return 0;
+}
+
+int run_engine_open(struct event_base *base, struct jail *jail, struct run_engine **ret,
+                    struct err *e)
+{
+    cleanup_free struct run_room *room = calloc(1, sizeof *room);
+    cleanup_close int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    if (null < 0)
+        return err_sys(e, -errno, "open /dev/null");
+    if (!room || engine_new(base, jail, NULL, ret, e) < 0)
+        return err_set(e, ERR_HOST, "no memory for the run engine");
+    room->scratch.null = room->aside.null = take_fd(&null);
+    (*ret)->room = take_ptr(&room);
+    return 0;
+}
+
+int run_engine_beside(const struct run_engine *g, struct jail *jail, struct run_engine **ret,
+                      struct err *e)
+{
+    return engine_new(g->base, jail, g->room, ret, e);
 }
 
 void run_engine_close(struct run_engine *g)
@@ -989,6 +1129,9 @@ void run_engine_close(struct run_engine *g)
         return;
     (void)event_del(&g->after);
     run_after_all(g);
-    (void)close(g->scratch.null);
+    if (!g->beside) {
+        (void)close(g->room->scratch.null);
+        free(g->room);
+    }
     free(g);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A run from inside: what run.c and run_live.c share; nobody else's business. */
+/* A run from inside: what run.c and run_live.c share. */
 #pragma once
 
 #include <event2/event_struct.h>
@@ -17,6 +17,8 @@ enum run_state {
     RUN_RUNNING,    /* the program runs */
     RUN_STOPPING,   /* init was asked to kill everything */
     RUN_KILLING,    /* the jail was */
+    RUN_LINGERING,  /* in a persistent sandbox: the program has exited, a process that it started
+                       has one of its streams open */
     RUN_COUNTING,   /* the program has exited; what it used is not known yet */
     RUN_DRAINING,   /* everything inside is dead; the pipes are read to their ends */
     RUN_SCANNING,   /* init lists the files of the workspace */
@@ -24,22 +26,28 @@ enum run_state {
     RUN_DONE,
     RUN_STATE_COUNT,
 };
-/* The program lives, and nobody has asked for its end. */
+/* The program lives, and no stop was asked for. */
 #define RUN_LIVE (BIT(RUN_STARTING) | BIT(RUN_RUNNING))
 
-struct run_engine {
-    struct event_base *base; /* borrowed */
-    struct jail *jail;       /* borrowed */
-    struct event after;
-    bool answered; /* what waits for the answers is being done */
-    TAILQ_HEAD(, run_after) waiting;
-    unsigned runs; /* that there are */
+/* What is being looked at; nothing of it outlives a callback. */
+struct run_room {
     struct pump_scratch scratch;
     struct pump_scratch aside; /* of output that is read while a frame is in the other one */
     struct {
         struct init_msg msg;
         char name[INIT_NAME_MAX + 1];
-    } ctl; /* the message being looked at */
+    } ctl;
+};
+
+struct run_engine {
+    struct event_base *base; /* borrowed */
+    struct jail *jail;       /* borrowed */
+    struct event after;
+    bool answered; /* run_after_all() is at work */
+    TAILQ_HEAD(, run_after) waiting;
+    unsigned runs;         /* that there are */
+    struct run_room *room; /* owned, or borrowed from the engine that this one is beside */
+    bool beside;
 };
 
 struct run {
@@ -49,20 +57,21 @@ struct run {
     struct run_result *result; /* borrowed */
     struct limits limits;
     enum run_state state;        /* written by run_move() alone */
-    enum end_reason stop_reason; /* END_EXIT: nobody asked for an end */
+    enum end_reason stop_reason; /* END_EXIT: no stop was asked for */
     uint64_t start_ms;           /* beside the wall time, while it is STARTING */
     struct {
         bool lazy;     /* files are lent */
         bool scan_all; /* the workspace is listed whatever the reason of the end */
         bool compiles; /* a compiled form of its code is wanted */
         bool own_exit; /* its own frame that it has exited is enough, init need not be heard */
-    } plan;            /* of the plan; never changed */
+    } plan;            /* never changed */
     bool scan;         /* there are files to list */
     bool pipes_final;  /* what is in the pipes now is all: their ends are not waited for */
     bool any_frame;    /* the program has sent one */
     bool files_placed; /* its files are known to have come: what lacks was removed */
     bool self_exited;  /* its own frame said that it has exited */
-    bool files_paused, frames_paused;
+    bool files_paused, frames_paused, output_paused;
+    bool exit_told;         /* exited() was called */
     bool live_scan;         /* the workspace is listed while the program lives */
     unsigned usage_asked;   /* times, while COUNTING */
     struct init_msg exited; /* how it exited, while COUNTING */

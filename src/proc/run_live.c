@@ -76,9 +76,9 @@ void run_frames_resume(struct run *r)
 void run_output_read(struct run *r)
 {
     if (capture_is_open(&r->out))
-        (void)capture_read(&r->out, &r->engine->aside);
+        (void)capture_read(&r->out, &r->engine->room->aside);
     if (capture_is_open(&r->err))
-        (void)capture_read(&r->err, &r->engine->aside);
+        (void)capture_read(&r->err, &r->engine->room->aside);
 }
 
 static void output_begin(struct buf *b)

@@ -97,9 +97,9 @@ enum init_verb {
     /* daemon to init */
     INIT_STOP = 1, /* kill everything but init, then EXITED for what was running */
     INIT_SCAN,     /* list the workspace: ENTRY messages, then SCANNED */
-    INIT_HIRE,     /* persistent only: one more worker `token`; fd: its SEQPACKET end. No answer:
-                      the far end of a worker that could not be made is closed */
-    INIT_FIRE,     /* persistent only: worker `token` and all it started end now */
+    INIT_HELP,     /* persistent only: start helper `token`; fds: its control socket, and job, in,
+                      out, err if it is to run a program. It answers there */
+    INIT_END_HELP, /* persistent only: helper `token` and all it started end now */
     INIT_SIGNAL,   /* signal `arg` to the program's process group; SIGNALLED follows */
     INIT_PUT,      /* the file `name`, as ENTRY names it, gets `size` bytes of the fd from `arg` on;
                       PUT_DONE follows */
@@ -112,13 +112,17 @@ enum init_verb {
     INIT_ENTRY,   /* one regular file: `name`, `size`, times; fd: open for reading. `arg` not 0: it
                      was lent and nobody has touched it; there is no fd */
     INIT_SCANNED, /* end of the list; `arg`: how many were left out */
-    INIT_FAILED,  /* `name` says what and why, in words; `arg` is the errno */
+    INIT_FAILED,  /* `name` says what and why, in words; `arg` is the errno; of a helper `status`
+                     is an enum help_op */
     INIT_RELAY,   /* before anything runs; fd: a listener on PLAN_RELAY_PORT, nobody else's */
-    INIT_SIGNALLED, /* the signal is pending or was delivered */
-    INIT_PUT_DONE,  /* `arg`: errno or 0 */
+    INIT_SIGNALLED,   /* the signal is pending or was delivered */
+    INIT_PUT_DONE,    /* `arg`: errno or 0 */
+    INIT_MAIN_EXITED, /* of a helper: its program ended with `status`; processes that it started
+                         live on. EXITED follows when the last of them has ended */
 };
 
 enum { INIT_FDS_SPAWN = 4, INIT_NAME_MAX = 4096 }; /* job, in, out, err */
+enum { HELP_FDS_MAX = 1 + INIT_FDS_SPAWN };        /* with the control socket */
 enum {
     INIT_SIGNAL_DONE = SIGUSR1
 }; /* first process to init, queued with threads << 8 | exit code */
@@ -145,64 +149,59 @@ static inline struct init_msg init_left(int code)
                              .maxrss = -1};
 }
 
-/* ---- daemon <-> worker of a persistent sandbox: SEQPACKET, struct init_msg and bytes ---- */
+/* ---- daemon <-> helper of a persistent sandbox: SEQPACKET, struct init_msg and bytes ---- */
 
 /*
- * A worker does one thing at a time: a request, then its answers, the last of which is DONE. It is
- * the reaper of whatever a command of its leaves behind, so DONE of a command means that the whole
- * tree is gone. End of file on its socket: the worker died, or could not be made.
+ * A helper is a process that pid 1 of a persistent sandbox starts for one request. One that runs a
+ * program answers like init: READY with `pid`, or FAILED; MAIN_EXITED if something outlives the
+ * program; EXITED when nothing of it is left; and it understands STOP and SIGNAL. At the end of its
+ * socket it stays until what the program left has ended. Any other helper gets one of these
+ * requests and ends with its last answer, DONE. End of file without it: the helper died.
  */
-enum worker_verb {
-    /* daemon to worker */
-    WORKER_RUN = 64,   /* a job (struct job_head and strings) follows, or comes as the last fd if
-                          `arg` has WORKER_RUN_JOB; fds: out, err, in if `arg` has WORKER_RUN_IN */
-    WORKER_KILL,       /* of a RUN: end everything it started */
-    WORKER_READ,       /* the file `name`; `size`: the most that may be sent as bytes */
-    WORKER_WRITE,      /* the file `name`, NUL, bytes; fd: more bytes, until its end; `arg` not 0:
-                          parents are made */
-    WORKER_MKDIR,      /* `name` and its parents */
-    WORKER_REMOVE,     /* a file or an empty directory */
-    WORKER_REMOVE_ALL, /* a tree */
-    WORKER_LIST,       /* NAMES messages */
-    WORKER_STAT,       /* `size`, `mode`, times */
-    WORKER_CONNECT,    /* to port `arg` of the loopback; fd with DONE */
-    WORKER_UNPACK,     /* a tar archive from the fd into the directory `name`; limits: `size` bytes,
-                          `arg` entries, `token` levels */
-    WORKER_PACK,       /* the directory `name` as such an archive into the fd; limits as before */
-    WORKER_USAGE,      /* `pid`: processes; `size`: bytes of memory; `io_write`: bytes on disk */
+enum help_verb {
+    /* daemon to helper */
+    HELP_READ = 64,  /* the file `name`; `size`: the most that may be sent as bytes */
+    HELP_WRITE,      /* the file `name`, NUL, bytes; fd: more bytes, until its end; `arg` not 0:
+                        parents are made */
+    HELP_MKDIR,      /* `name` and its parents */
+    HELP_REMOVE,     /* a file or an empty directory */
+    HELP_REMOVE_ALL, /* a tree */
+    HELP_LIST,       /* NAMES messages */
+    HELP_STAT,       /* `size`, `mode`, times */
+    HELP_CONNECT,    /* to port `arg` of the loopback; fd with DONE */
+    HELP_UNPACK,     /* a tar archive from the fd into the directory `name`; limits: `size` bytes,
+                        `arg` entries, `token` levels */
+    HELP_PACK,       /* the directory `name` as such an archive into the fd; limits as before */
+    HELP_USAGE,      /* `pid`: processes; `size`: bytes of memory; `io_write`: bytes on disk */
 
-    /* worker to daemon */
-    WORKER_STARTED = 96, /* RUN: the program runs as `pid` */
-    WORKER_EXITED,       /* RUN: it ended with `status`; others of its tree may live on */
-    WORKER_NAMES,        /* LIST: some names, each with its NUL */
-    WORKER_BYTES,        /* READ of what is no ordinary file: some bytes */
-    WORKER_DONE,         /* `arg`: errno or 0; on failure `status` is an enum worker_op and `name`
-                            the path it failed at; READ: fd of an ordinary file; RUN: nothing of
-                            it is left, and `token` not 0: this is EXITED with status `size`, too;
-                            UNPACK, PACK: `io_read` entries, `size` bytes of files or of archive;
-                            on failure `token` is an enum tar_fault, found at byte `size` */
+    /* helper to daemon */
+    HELP_NAMES = 96, /* LIST: some names, each with its NUL */
+    HELP_BYTES,      /* READ of what is no ordinary file: some bytes */
+    HELP_DONE,       /* `arg`: errno or 0; on failure `status` is an enum help_op and `name` the
+                        path it failed at; READ: fd of an ordinary file; UNPACK, PACK: `io_read`
+                        entries, `size` bytes of files or of archive; on failure `token` is an
+                        enum tar_fault, found at byte `size` */
 };
 
-enum { WORKER_RUN_IN = 1, WORKER_RUN_JOB = 2 };
-enum { WORKER_FDS = 4, WORKER_DATA_MAX = 64 * 1024 };
+enum { HELP_DATA_MAX = 64 * 1024 };
 
 /* At which operation a request failed; the daemon has the words. */
-enum worker_op {
-    WORKER_OP_OPEN,
-    WORKER_OP_READ,
-    WORKER_OP_WRITE,
-    WORKER_OP_MKDIR,
-    WORKER_OP_REMOVE,
-    WORKER_OP_REMOVE_ALL,
-    WORKER_OP_UNLINK,
-    WORKER_OP_STAT,
-    WORKER_OP_CONNECT,
-    WORKER_OP_DIRECTORY, /* RUN: the working directory */
-    WORKER_OP_START,     /* RUN: everything else */
-    WORKER_OP_LINK,
-    WORKER_OP_PACK,
-    WORKER_OP_UNPACK,
-    WORKER_OP_COUNT,
+enum help_op {
+    HELP_OP_OPEN,
+    HELP_OP_READ,
+    HELP_OP_WRITE,
+    HELP_OP_MKDIR,
+    HELP_OP_REMOVE,
+    HELP_OP_REMOVE_ALL,
+    HELP_OP_UNLINK,
+    HELP_OP_STAT,
+    HELP_OP_CONNECT,
+    HELP_OP_DIRECTORY, /* of a program: its working directory */
+    HELP_OP_START,     /* of a program: everything else */
+    HELP_OP_LINK,
+    HELP_OP_PACK,
+    HELP_OP_UNPACK,
+    HELP_OP_COUNT,
 };
 
 /* ---- daemon -> runner: the head of the job stream ---- */

@@ -21,7 +21,7 @@ import koyeb
 INJECTOR = harness.BUILD / "tests" / "fault" / "fault-inject"
 TIMEOUT_S = int(5 * harness.SLOW)    # of a program; one that runs into it was forgotten by somebody
 PATIENCE_S = int(20 * harness.SLOW)  # for an answer
-ROLES = ("launcher", "zygote", "keeper", "confine", "init", "worker", "process")
+ROLES = ("launcher", "zygote", "keeper", "confine", "init", "helper", "process")
 
 # What each call usually fails with. EMFILE for the rest: most of them make a descriptor.
 ERRORS = {

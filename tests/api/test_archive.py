@@ -427,8 +427,8 @@ def test_an_upload_in_chunks_as_tar_and_curl_make_it(box, here, outside):
 
 
 def packers(daemon):
-    """Workers that have a pipe open beyond what an idle one has."""
-    return [p for p in daemon.tree() if harness.read_proc(p, "comm") == b"sandbox-worker\n"
+    """Helpers that have the pipe of an archive open."""
+    return [p for p in daemon.tree() if harness.read_proc(p, "comm") == b"sandbox-helper\n"
             and any(os.path.basename(f) not in "0123" and "pipe:" in link(p, f) for f in harness.open_files(p))]
 
 
@@ -441,7 +441,7 @@ def link(pid, number):
 
 def test_a_client_that_leaves_an_upload_leaves_nothing_half(daemon, box, here):
     box.sh("true")
-    before = len(harness.open_files(daemon.pid)) + 17  # workers that are kept idle
+    before = len(harness.open_files(daemon.pid)) + 2  # helpers that are about to end
     head = tarfile.TarInfo("big")
     head.size = 50 << 20
     for _ in range(20):
@@ -452,7 +452,7 @@ def test_a_client_that_leaves_an_upload_leaves_nothing_half(daemon, box, here):
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         s.close()
     harness.wait_until(lambda: len(harness.open_files(daemon.pid)) <= before, "descriptors are back")
-    harness.wait_until(lambda: not packers(daemon), "workers are idle")
+    harness.wait_until(lambda: not packers(daemon), "no helper is left")
     # One that was not yet being unpacked when we looked for packers comes to the same.
     harness.wait_until(lambda: box.sh(f"ls -A {here} 2>/dev/null || true") in ("whole\n", ""), "nothing half is there")
 
@@ -466,7 +466,7 @@ def test_an_archive_that_ends_in_a_file_leaves_the_old_content_of_it(box, here):
 
 def test_a_client_that_leaves_a_download_leaves_nothing_behind(daemon, box, here):
     box.sh(f"mkdir {here}; cd {here}; truncate -s 1G sparse")
-    before = len(harness.open_files(daemon.pid)) + 17
+    before = len(harness.open_files(daemon.pid)) + 2
     for _ in range(20):
         with daemon.connect() as c:
             c.send("GET", box.url(here))
@@ -474,7 +474,7 @@ def test_a_client_that_leaves_a_download_leaves_nothing_behind(daemon, box, here
             assert response.read(512)[:6] == b"sparse"
             response.close()
     harness.wait_until(lambda: len(harness.open_files(daemon.pid)) <= before, "descriptors are back")
-    harness.wait_until(lambda: not packers(daemon), "workers are idle")
+    harness.wait_until(lambda: not packers(daemon), "no helper is left")
     assert box.sh("echo alive") == "alive\n"
 
 
@@ -484,7 +484,7 @@ def test_a_slow_client_holds_the_packer_back(daemon, box, here):
     with daemon.connect() as c:
         c.send("GET", box.url(here))
         response = c.http.getresponse()
-        if harness.ROOT:  # whose eyes see what a worker has open
+        if harness.ROOT:  # who can see what a helper has open
             harness.wait_until(lambda: packers(daemon), "it packs")
         assert box.sh("echo others") == "others\n"
         if not daemon.is_sanitized():

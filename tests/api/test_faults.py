@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Every system call of launcher, keeper, init, worker and daemon fails once.
+"""Every system call of launcher, keeper, init, helper and daemon fails once.
 
 Each time: the answer is right, behind the same walls, or it is an error in words; the next request
 works; in the end nothing is left over. Normally the first call of each kind fails, with SBX_LONG=1
@@ -141,13 +141,13 @@ class Sweep:
         self.faulty.stop()
 
 
-ALL = ("launcher", "keeper", "confine", "init", "process", "worker", "zygote")
+ALL = ("launcher", "keeper", "confine", "init", "process", "helper", "zygote")
 SWEEPS = [
     # scenario, whose calls, how many faults it brings at least
     ("shell", ("launcher", "keeper", "confine", "init", "process"), 40),
     ("birth", ("launcher", "keeper"), 15),
     ("python", ALL if LONG else ("keeper", "init", "process"), 15),
-    ("commands", ("init", "worker"), 12),
+    ("commands", ("init", "helper"), 12),
 ] + [("sandbox", ALL, 40), ("session", ALL, 20), ("javascript", ALL, 20)] * LONG
 
 

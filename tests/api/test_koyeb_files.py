@@ -258,11 +258,11 @@ def test_many_at_the_same_time(box, here):
     assert box.call("list_dir", path=here)["entries"] == [str(i) for i in range(8)]
 
 
-def test_a_tenant_that_stops_its_workers_is_not_waited_for(make_daemon):
-    """Stopped workers are replaced when their time is up; meanwhile others serve."""
-    box = Sandbox(make_daemon(WORKER_ANSWER_MS=4000))
+def test_a_tenant_that_stops_helpers_does_not_stop_requests(make_daemon):
+    """Each request has a helper of its own; one that is stopped is killed when its time is up."""
+    box = Sandbox(make_daemon(HELPER_ANSWER_MS=4000))
     box.sh("true")
-    box.run("for p in $(ps -e -o pid=,comm= | grep sandbox-worker | cut -c1-8); do kill -STOP $p; done", timeout=1)
+    box.run("for p in $(ps -e -o pid=,comm= | grep sandbox-helper | cut -c1-8); do kill -STOP $p; done", timeout=1)
     answers = []
 
     def ask():

@@ -265,7 +265,7 @@ def test_readers_that_leave_leave_nothing_behind(box):
     for s in streams:
         next(iter(s))
         s.close()
-    harness.wait_until(lambda: len(harness.open_files(box.daemon.pid)) <= before + 2,  # spare workers
+    harness.wait_until(lambda: len(harness.open_files(box.daemon.pid)) <= before + 2,  # helpers that are about to end
                        "descriptors are back")
     assert box.process(ident)["status"] == "running", "a reader's end is not the process's"
     box.post("kill_process", {"id": ident})

@@ -239,11 +239,11 @@ def test_a_command_that_kills_everything_ends_only_itself(box):
     assert box.sh("echo alive") == "alive\n"
 
 
-def test_orphans_of_a_killed_worker_are_killed(box):
+def test_orphans_of_a_killed_helper_are_killed(box):
     mark = harness.marker()
     box.run(f"setsid sh -c '{marked(mark)}' >/dev/null 2>&1 & "
             f"until grep -qs ^{mark} /proc/*/cmdline; do sleep 0.01; done; kill -KILL $PPID; sleep 600")
-    harness.wait_until(lambda: not harness.processes_with(mark), "nobody lives without a worker")
+    harness.wait_until(lambda: not harness.processes_with(mark), "nothing lives without a helper")
     assert box.sh("echo alive") == "alive\n"
 
 

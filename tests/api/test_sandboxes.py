@@ -122,9 +122,9 @@ def test_one_that_is_still_being_made_can_be_deleted(make_daemon):
 def test_a_sandbox_that_dies_is_made_anew(make_daemon):
     daemon = make_daemon()
     box = Sandbox(daemon)
-    box.sh("true")
+    box.start("sleep 600")
     inits = [p for p in daemon.tree() if harness.read_proc(p, "comm") == b"sandbox-init\n"
-             and b"sandbox-worker\n" in [harness.read_proc(c, "comm") for c in harness.descendants(p)]]
+             and b"sandbox-helper\n" in [harness.read_proc(c, "comm") for c in harness.descendants(p)]]
     assert len(inits) == 1
     os.kill(inits[0], signal.SIGKILL)
     daemon.wait_record(event_type="sandbox_ended")
@@ -420,7 +420,7 @@ def uploads(daemon):
     """Workers that hold a file below the directory of the test above, or one without a name, open."""
     found = []
     for pid in daemon.tree():
-        if harness.read_proc(pid, "comm").strip() == b"sandbox-worker":
+        if harness.read_proc(pid, "comm").strip() == b"sandbox-helper":
             found += [fd for fd in harness.open_files(pid) if "/workspace/" in link_of(pid, fd)]
     return found
 
@@ -470,3 +470,40 @@ def test_a_client_that_leaves_during_an_upload(daemon):
     leave(40)
     harness.wait_until(lambda: len(harness.open_files(daemon.pid)) <= before, "descriptors are back")
     assert box.sh("echo alive") == "alive\n"
+
+
+def run_native(daemon, cmd, **more):
+    return daemon.request("POST", "/v1/sandboxes/default/run", json={"cmd": cmd, **more}).json()
+
+
+def test_a_command_says_how_it_ended_and_how_long_it_took(daemon):
+    got = run_native(daemon, "echo hi; exit 3")
+    assert (got["stdout"], got["code"], got["termination"]) == ("hi\n", 3, {"reason": "exit"})
+    timings = got["timings"]
+    assert set(timings) == {"queue_ms", "start_ms", "run_ms", "total_ms"} and min(timings.values()) >= 0
+    assert timings["total_ms"] >= timings["start_ms"] + timings["run_ms"] > 0
+    got = run_native(daemon, "kill -SEGV $$")
+    assert (got["code"], got["termination"]) == (-1, {"reason": "signal", "signal": 11})
+    got = run_native(daemon, "sleep 600", timeout=0.2)
+    assert (got["code"], got["termination"]["reason"]) == (-1, "timeout")
+    assert got["timings"]["run_ms"] >= 200
+
+
+def test_the_older_family_has_no_more_than_its_contract(daemon):
+    got = daemon.request("POST", "/run", json={"cmd": "echo hi"}).json()
+    assert set(got) == {"stdout", "stderr", "code"}
+
+
+def test_a_command_that_met_the_memory_limit_says_so(make_daemon):
+    daemon = make_daemon(SANDBOX_MEMORY_MB="64")
+    if "memory" not in daemon.request("GET", "/v1/capabilities").json()["traits"]:
+        pytest.skip("needs a memory controller")
+    got = run_native(daemon, "exec python3 -c 'x = b\"x\" * (256 << 20)'")
+    assert (got["code"], got["termination"]["reason"]) == (-1, "oom")
+    assert run_native(daemon, "echo on")["termination"] == {"reason": "exit"}
+
+
+def test_commands_are_measured_by_stage(daemon):
+    run_native(daemon, "true")
+    for stage in ("queue", "start", "run"):
+        assert f'sandbox_command_stage_seconds_count{{stage="{stage}"}}' in daemon.request("GET", "/metrics").text

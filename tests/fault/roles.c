@@ -9,7 +9,7 @@
 static const char *const names[] = {
     [ROLE_DAEMON] = "daemon", [ROLE_GUARD] = "guard",   [ROLE_LAUNCHER] = "launcher",
     [ROLE_ZYGOTE] = "zygote", [ROLE_KEEPER] = "keeper", [ROLE_CONFINE] = "confine",
-    [ROLE_INIT] = "init",     [ROLE_WORKER] = "worker", [ROLE_PROCESS] = "process",
+    [ROLE_INIT] = "init",     [ROLE_HELPER] = "helper", [ROLE_PROCESS] = "process",
     [ROLE_TENANT] = "tenant",
 };
 _Static_assert(ARRAY_LEN(names) == ROLE_COUNT, "every role has a name");
@@ -34,7 +34,7 @@ static const struct row {
     {"sandbox-keeper",  3, 1,  ROLE_CONFINE },
     {"sandbox-init",    3, 1,  ROLE_INIT    },
     {"sandbox-init",    3, 0,  ROLE_PROCESS },
-    {"sandbox-worker",  3, 0,  ROLE_WORKER  },
+    {"sandbox-helper",  3, 0,  ROLE_HELPER  },
 };
 
 const char *role_name(enum role r)

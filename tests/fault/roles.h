@@ -12,7 +12,7 @@ enum role {
     ROLE_KEEPER,
     ROLE_CONFINE, /* pid 1 of a sandbox while it locks itself */
     ROLE_INIT,    /* afterwards; a foreman has that name, too */
-    ROLE_WORKER,
+    ROLE_HELPER,
     ROLE_PROCESS, /* the first process before it has become its program */
     ROLE_TENANT,  /* everybody else */
     ROLE_COUNT,

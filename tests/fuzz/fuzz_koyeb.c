@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         struct koyeb_body b;
 
         if (koyeb_parse(shapes[i / 2], text, n, i % 2, &b)) {
-            struct shell_order o = koyeb_order(&b);
+            struct command_order o = koyeb_order(&b);
 
             check_body(&b);
             assert(o.cmd.p && o.env_n == b.env.n);

@@ -28,6 +28,17 @@ void metrics_count(struct metrics *m, int lang, enum exec_status status, const s
     stage_add(&m->stage_collect, at->ended, at->collected);
 }
 
+void metrics_count_command(struct metrics *m, const struct run_result *r)
+{
+    const struct stamps *at = &r->at;
+
+    m->commands++;
+    m->commands_timed_out += r->reason == END_TIMEOUT;
+    stage_add(&m->command_queue, at->asked, at->started);
+    stage_add(&m->command_start, at->started, at->running);
+    stage_add(&m->command_run, at->running, at->ended);
+}
+
 void metrics_turn(struct metrics *m, uint64_t cpu_us)
 {
     histogram_add(&m->turns, cpu_us);
@@ -44,6 +55,17 @@ static void write_turns(const struct metrics *m, struct buf *out)
     metric_histogram(out, turns, "", &m->turns);
     metric_head(out, longest, "gauge", "processor time of its longest turn since the start");
     metric_value(out, longest, "", (double)m->turn_longest_us / 1e6);
+}
+
+static void write_commands(const struct metrics *m, struct buf *out)
+{
+    static const char name[] = "sandbox_command_stage_seconds";
+
+    metric_head(out, name, "histogram",
+                "time commands of persistent sandboxes spent in each stage");
+    metric_histogram(out, name, "stage=\"queue\"", &m->command_queue);
+    metric_histogram(out, name, "stage=\"start\"", &m->command_start);
+    metric_histogram(out, name, "stage=\"run\"", &m->command_run);
 }
 
 static void write_executions(const struct metrics *m, const char *jail, metrics_lang_fn *lang_name,
@@ -91,5 +113,6 @@ void metrics_write(const struct metrics *m, const char *jail, metrics_lang_fn *l
 #undef METRIC_COUNTER
 #undef METRIC_GAUGE
 #undef METRIC_STAGE
+    write_commands(m, out);
     write_turns(m, out);
 }

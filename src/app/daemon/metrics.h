@@ -20,13 +20,17 @@ struct metrics {
 #undef METRIC_GAUGE
 #undef METRIC_STAGE
     uint64_t executions[METRICS_LANGS_MAX][STATUS_COUNT]; /* by language row and outcome */
-    struct histogram turns;                               /* of the event loop: processor time */
+    struct histogram command_queue, command_start, command_run;
+    struct histogram turns; /* of the event loop: processor time */
     uint64_t turn_longest_us;
 };
 
 /* Counts a finished execution. */
 void metrics_count(struct metrics *m, int lang, enum exec_status status,
                    const struct run_result *r);
+
+/* Counts a command or background process of a persistent sandbox. */
+void metrics_count_command(struct metrics *m, const struct run_result *r);
 
 /* Counts one turn of the event loop: everything it did between two waits. */
 void metrics_turn(struct metrics *m, uint64_t cpu_us);

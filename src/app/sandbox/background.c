@@ -36,8 +36,8 @@ static void stamp(struct process *p)
 static void end_output(struct process *p)
 {
     stamp(p);
-    for (int i = 0; i < COMMAND_STREAMS; i++) {
-        p->feeding = (enum command_stream)i;
+    for (int i = 0; i < RUN_STREAMS; i++) {
+        p->feeding = (enum run_stream)i;
         lines_end(&p->lines[i], on_line, p);
         lines_done(&p->lines[i]);
     }
@@ -49,8 +49,8 @@ static void end_output(struct process *p)
 static void process_free(struct process *p)
 {
     activity_end(&p->activity);
-    shell_free(p->shell);
-    for (int i = 0; i < COMMAND_STREAMS; i++)
+    command_free(p->run);
+    for (int i = 0; i < RUN_STREAMS; i++)
         lines_done(&p->lines[i]);
     logring_done(&p->log);
     free(p->command);
@@ -64,14 +64,14 @@ static void process_forget(struct process *p)
     process_free(p);
 }
 
-/* The oldest finished one that nobody reads makes room. */
+/* The oldest finished one without a reader makes room. */
 static void forget_old(struct persistent *home)
 {
     struct process *p = TAILQ_FIRST(&home->processes), *next;
 
     for (; p && home->processes_n > PROCESSES_KEPT; p = next) {
         next = TAILQ_NEXT(p, link);
-        if (!p->shell && TAILQ_EMPTY(&p->log.readers))
+        if (!p->run && TAILQ_EMPTY(&p->log.readers))
             process_forget(p);
     }
 }
@@ -80,36 +80,28 @@ static void drop(struct activity *a)
 {
     struct process *p = (struct process *)((char *)a - offsetof(struct process, activity));
 
-    shell_free(take_ptr(&p->shell));
+    command_free(take_ptr(&p->run));
     activity_end(a);
-    if (p->started) /* not listed yet: nobody else frees it */
+    if (p->started) /* not listed yet */
         process_free(p);
 }
 
 /* ---- events ---- */
 
-static void on_started(void *user, int pid)
+static void on_started(void *user)
 {
     struct process *p = user;
     process_started_fn *started = take_ptr(&p->started);
 
-    p->pid = pid;
+    p->pid = p->run->result.pid;
     (void)clock_iso(p->started_at);
     TAILQ_INSERT_TAIL(&p->home->processes, p, link);
     p->home->processes_n++;
     forget_old(p->home);
-    started(p->user, p, COMMAND_NO_START, 0);
+    started(p->user, p, NULL);
 }
 
-static void on_failed(void *user, enum command_fault why, int sys)
-{
-    struct process *p = user;
-
-    p->started(p->user, NULL, why, sys);
-    process_free(p);
-}
-
-static void on_output(void *user, enum command_stream s, const char *bytes, size_t n)
+static void on_output(void *user, enum run_stream s, const char *bytes, size_t n)
 {
     struct process *p = user;
 
@@ -118,28 +110,34 @@ static void on_output(void *user, enum command_stream s, const char *bytes, size
     lines_feed(&p->lines[s], bytes, n, on_line, p);
 }
 
-static void on_exited(void *user, int code, bool killed)
+static void on_exited(void *user)
 {
     struct process *p = user;
 
-    p->status = killed ? PROCESS_KILLED : code == 0 ? PROCESS_COMPLETED : PROCESS_FAILED;
-    p->exit_code = code;
+    p->exit_code = command_exit_code(p->run);
+    p->status = p->exit_code < 0    ? PROCESS_KILLED
+                : p->exit_code == 0 ? PROCESS_COMPLETED
+                                    : PROCESS_FAILED;
     (void)clock_iso(p->completed_at);
 }
 
-static void on_done(void *user, int code, bool timed_out)
+static void on_done(void *user)
 {
     struct process *p = user;
 
-    (void)code, (void)timed_out;
-    shell_free(take_ptr(&p->shell));
+    if (p->started) {
+        p->started(p->user, NULL, &p->run->result);
+        process_free(p);
+        return;
+    }
+    command_free(take_ptr(&p->run));
     end_output(p);
     activity_end(&p->activity);
 }
 
 /* ---- use cases ---- */
 
-static struct process *process_new(struct persistent *home, const struct shell_order *o)
+static struct process *process_new(struct persistent *home, const struct command_order *o)
 {
     struct process *p = calloc(1, sizeof *p);
 
@@ -155,26 +153,30 @@ static struct process *process_new(struct persistent *home, const struct shell_o
     p->home = home;
     p->exit_code = -1;
     random_uuid4(p->id);
-    for (int i = 0; i < COMMAND_STREAMS; i++)
+    for (int i = 0; i < RUN_STREAMS; i++)
         p->lines[i] = LINES_INIT(LOGRING_LINE_MAX);
     logring_init(&p->log, &home->log_bytes);
     return p;
 }
 
-int process_start(struct persistent *home, const struct shell_order *o, process_started_fn *started,
-                  void *user, enum command_fault *ret_why, struct err *e)
+int process_start(struct persistent *home, const struct command_order *o,
+                  process_started_fn *started, void *user, enum run_fault *ret_at, struct err *e)
 {
-    const struct shell_events events = {on_started, on_failed, on_output, on_exited, on_done, NULL};
-    struct shell_events own = events;
     struct process *p = process_new(home, o);
+    const struct command_events events = {
+        .started = on_started,
+        .output = on_output,
+        .exited = on_exited,
+        .done = on_done,
+        .user = p,
+    };
 
-    *ret_why = COMMAND_NO_START;
+    *ret_at = RUN_NO_START;
     if (!p)
         return err_set(e, ERR_HOST, "no memory for a process");
     p->started = started;
     p->user = user;
-    own.user = p;
-    if (shell_start(home, o, &own, &p->shell, ret_why, e) < 0) {
+    if (command_start(home, o, &events, &p->run, ret_at, e) < 0) {
         process_free(p);
         return -1;
     }
@@ -197,7 +199,7 @@ int process_kill(struct process *p, struct err *e)
     if (p->status != PROCESS_RUNNING)
         return err_set(e, ERR_CALLER, "process is not running (status: %s)",
                        process_status_name(p->status));
-    shell_kill(p->shell);
+    command_kill(p->run, END_CANCELLED);
     return 0;
 }
 
@@ -207,7 +209,7 @@ void processes_end(struct persistent *home)
 
     for (; p; p = next) {
         next = TAILQ_NEXT(p, link);
-        if (!p->shell)
+        if (!p->run)
             logring_end(&p->log);
     }
 }

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "app/sandbox/command.h"
 #include "app/sandbox/sandboxes.h"
-#include "app/sandbox/shell.h"
 #include "base/clock.h"
 #include "base/lines.h"
 #include "proc/logring.h"
@@ -39,20 +39,20 @@ struct process {
     enum process_status status;
     int exit_code; /* -1: by a signal, or it still runs */
     char started_at[CLOCK_ISO_MAX], completed_at[CLOCK_ISO_MAX];
-    struct shell *shell; /* owned; NULL: through */
-    struct lines lines[COMMAND_STREAMS];
+    struct command *run; /* owned; NULL: it has ended, and its streams have */
+    struct lines lines[RUN_STREAMS];
     struct logring log;
-    enum command_stream feeding; /* the stream whose lines come now */
+    enum run_stream feeding; /* the stream whose lines come now */
     struct logtime now;
-    void (*started)(void *user, struct process *p, enum command_fault why, int sys);
+    void (*started)(void *user, struct process *p, const struct run_result *why);
     void *user;
 };
 
-/* p == NULL in the callback: it could not be started. Exactly once, later. */
-typedef void process_started_fn(void *user, struct process *p, enum command_fault why, int sys);
+/* p == NULL in the callback: it could not be started, `why` says why. Exactly once, later. */
+typedef void process_started_fn(void *user, struct process *p, const struct run_result *why);
 
-must_check int process_start(struct persistent *home, const struct shell_order *o,
-                             process_started_fn *started, void *user, enum command_fault *ret_why,
+must_check int process_start(struct persistent *home, const struct command_order *o,
+                             process_started_fn *started, void *user, enum run_fault *ret_at,
                              struct err *e);
 struct process *process_find(const struct persistent *home, const char *id, size_t n);
 /* ERR_CALLER when it does not run. */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
-#include "app/sandbox/filing.h"
 #include "net/proxy.h"
 
 enum { DIALS_MAX = 16 }; /* at the same time; others wait their turn */
@@ -14,7 +13,7 @@ enum { DIALS_MAX = 16 }; /* at the same time; others wait their turn */
 /* Where a proxy leads. */
 struct expose {
     struct app *app;         /* borrowed */
-    struct persistent *home; /* borrowed; NULL: whichever is the default one */
+    struct persistent *home; /* borrowed; NULL: the default one, if there is one */
     struct proxy *proxy;     /* owned */
     unsigned dials;          /* under way */
     TAILQ_HEAD(dials, dial) waiting;
@@ -98,7 +97,7 @@ static bool dial_start(struct dial *d)
 
     d->expose->dials++;
     if (!p || !parse_port(p->port, &o.port) ||
-        filing_start(p, &o, on_dialled, d, &d->filework, &e) < 0) {
+        filework_start(&p->inside.files, &o, on_dialled, d, &d->filework, &e) < 0) {
         dial_free(d);
         return false;
     }

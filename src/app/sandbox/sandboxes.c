@@ -12,8 +12,9 @@
 #include "app/sandbox/background.h"
 #include "app/sandbox/expose.h"
 #include "base/random.h"
-#include "proc/crew.h"
-#include "proc/filework.h"
+#include "core/port_files.h"
+#include "core/port_run.h"
+#include "jail/inner.h"
 
 enum { RESOLVER_MAX = 16 * 1024, ID_RANDOM = 16, MS_PER_S = 1000, US_PER_MS = 1000 };
 
@@ -41,7 +42,9 @@ static void persistent_free(struct persistent *p)
     TAILQ_REMOVE(&p->all->ending, p, link);
     expose_done(p);
     processes_done(p);
-    crew_close(p->crew);
+    run_engine_close(p->inside.engine);
+    if (p->inside.jail)
+        p->inside.jail->ops->close(p->inside.jail);
     if (p->timer)
         event_free(p->timer);
     for (size_t i = 0; i < p->env_n; i++)
@@ -58,7 +61,7 @@ static void arm(struct persistent *p, uint64_t ms)
     (void)event_add(p->timer, &tv);
 }
 
-/* Nobody can find it from now on; its memory goes when the last activity has. */
+/* It is not found any more; its memory is freed when the last activity has ended. */
 static void end(struct persistent *p, const char *why)
 {
     struct sandboxes *s = p->all;
@@ -72,29 +75,30 @@ static void end(struct persistent *p, const char *why)
     if (s->standard == p)
         s->standard = NULL;
     log_event(&s->app->log, LOG_INFO, "sandbox_ended", LOG_STR("sandbox_id", p->id),
-              LOG_STR("reason", why), LOG_STR("error", p->crew ? crew_failure(p->crew) : ""));
+              LOG_STR("reason", why),
+              LOG_STR("error", p->inside.jail ? inner_failure(p->inside.jail) : ""));
     expose_unbind(p);
     processes_end(p);
-    if (p->crew)
-        crew_kill(p->crew);
+    if (p->inside.jail)
+        inner_kill(p->inside.jail);
     arm(p, 0);
 }
 
 void sandboxes_delete(struct persistent *p, persistent_freed_fn *freed, void *user)
 {
-    p->freed = freed;
-    p->freed_user = user;
+    p->freed.fn = freed;
+    p->freed.user = user;
     end(p, "deleted");
 }
 
 void persistent_usage(const struct persistent *p, struct usage *ret)
 {
-    crew_usage(p->crew, ret);
+    inner_usage(p->inside.jail, ret);
 }
 
 unsigned persistent_writable(const struct persistent *p)
 {
-    return crew_writable(p->crew);
+    return inner_writable(p->inside.jail);
 }
 
 const char *persistent_cwd(const struct persistent *p)
@@ -107,13 +111,13 @@ const char *persistent_home(const struct persistent *p)
     return p->jail->traits & JAIL_FS ? "/workspace" : p->all->home;
 }
 
-/* First everything inside must be dead and everybody outside have noticed. */
+/* Once everything inside is dead and every activity has ended. */
 static void try_free(struct persistent *p)
 {
-    persistent_freed_fn *freed = p->freed;
-    void *user = p->freed_user;
+    persistent_freed_fn *freed = p->freed.fn;
+    void *user = p->freed.user;
 
-    if (p->activities_n > 0 || !crew_is_dead(p->crew))
+    if (!TAILQ_EMPTY(&p->activities) || !inner_is_dead(p->inside.jail))
         return;
     persistent_free(p);
     if (freed)
@@ -124,7 +128,7 @@ static bool is_idle(const struct persistent *p, uint64_t *ret_left_ms)
 {
     uint64_t idle_ms = (clock_us() - p->used_us) / US_PER_MS;
 
-    bool busy = p->activities_n > 0 || crew_busy(p->crew);
+    bool busy = !TAILQ_EMPTY(&p->activities) || inner_busy(p->inside.jail);
 
     *ret_left_ms = busy || idle_ms >= p->idle_ms ? p->idle_ms : p->idle_ms - idle_ms;
     return !busy && idle_ms >= p->idle_ms;
@@ -161,7 +165,6 @@ void activity_begin(struct persistent *p, struct activity *a, void (*drop)(struc
     a->home = p;
     a->drop = drop;
     TAILQ_INSERT_TAIL(&p->activities, a, link);
-    p->activities_n++;
     p->used_us = clock_us();
 }
 
@@ -173,9 +176,8 @@ void activity_end(struct activity *a)
         return;
     a->home = NULL;
     TAILQ_REMOVE(&p->activities, a, link);
-    p->activities_n--;
     p->used_us = clock_us();
-    if (p->ending && p->activities_n == 0)
+    if (p->ending && TAILQ_EMPTY(&p->activities))
         arm(p, 0); /* not from here: the caller may still look at it */
 }
 
@@ -202,12 +204,12 @@ static void on_seeded(void *user, struct file_result *r)
 {
     struct seeding *s = user;
 
-    (void)r; /* without it names are not resolved: the sandbox's own business */
+    (void)r; /* after a failure names are not resolved inside */
     s->filework = NULL;
     seeding_free(s);
 }
 
-/* Whoever uses the host's network asks the host's name servers. */
+/* A sandbox in the host's network uses the host's name servers. */
 static void seed_resolver(struct persistent *p)
 {
     static const char path[] = "/etc/resolv.conf";
@@ -220,7 +222,8 @@ static void seed_resolver(struct persistent *p)
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : -1;
     struct err ignored;
 
-    if (!s || n <= 0 || filework_start(p->crew, &o, on_seeded, s, &s->filework, &ignored) < 0) {
+    if (!s || n <= 0 ||
+        filework_start(&p->inside.files, &o, on_seeded, s, &s->filework, &ignored) < 0) {
         free(s);
         return;
     }
@@ -264,17 +267,39 @@ static int check_name(struct sandboxes *s, const char *name, struct err *e)
     return 0;
 }
 
+enum {
+    PLACES_MAX = 4096, /* requests of one sandbox at once; its init has a table of that size */
+    OWN_PIDS = 2,      /* of a sandbox: init, and one to spare */
+    FILE_SHARE = 8,    /* one process in so many is for file requests */
+    FILE_MIN = 2,
+};
+
+static void set_places(struct persistent *p)
+{
+    size_t queue_max = p->all->app->config.sandbox_queue_max;
+    unsigned pids = p->limits.pids_max > OWN_PIDS ? p->limits.pids_max - OWN_PIDS : 0;
+    unsigned files, commands;
+
+    if (pids == 0 || pids > PLACES_MAX)
+        pids = PLACES_MAX;
+    files = pids / FILE_SHARE > FILE_MIN ? pids / FILE_SHARE : FILE_MIN;
+    commands = pids > files + 2 ? (pids - files) / 2 : 1;
+    admission_init(&p->inside.commands, commands, queue_max);
+    admission_init(&p->inside.requests, files, queue_max);
+}
+
 static int start(struct persistent *p, struct err *e)
 {
     struct app *a = p->all->app;
-    const struct crew_conf conf = {
+    struct inside *in = &p->inside;
+    const struct inner_conf conf = {
         .base = a->base,
         .jail = p->jail,
-        .limits = p->limits,
-        .host_network = p->host_network,
-        .queue_max = (unsigned)a->config.sandbox_queue_max,
-        .wait_ms = (unsigned)a->config.sandbox_wait_ms,
-        .answer_ms = (unsigned)a->config.worker_answer_ms,
+        .spec = {.template = TEMPLATE_EXEC,
+                 .limits = &p->limits,
+                 .persistent = true,
+                 .host_network = p->host_network},
+        .start_ms = (unsigned)a->config.helper_answer_ms,
         .dead = on_dead,
         .user = p,
     };
@@ -282,7 +307,17 @@ static int start(struct persistent *p, struct err *e)
     p->timer = event_new(a->base, -1, 0, on_timer, p);
     if (!p->timer)
         return err_set(e, ERR_HOST, "no memory");
-    return crew_open(&conf, &p->crew, e);
+    set_places(p);
+    if (inner_open(&conf, &in->jail, e) < 0)
+        return -1;
+    in->files = (struct file_home){
+        .base = a->base,
+        .inside = in->jail,
+        .admission = &in->requests,
+        .wait_ms = (unsigned)a->config.sandbox_wait_ms,
+        .answer_ms = (unsigned)a->config.helper_answer_ms,
+    };
+    return run_engine_beside(a->engine, in->jail, &in->engine, e);
 }
 
 static struct persistent *persistent_new(struct sandboxes *s, const struct persistent_spec *spec,
@@ -442,7 +477,8 @@ void sandboxes_close(struct sandboxes *s)
     while ((p = TAILQ_FIRST(&s->ending))) {
         struct activity *a;
 
-        crew_refuse(p->crew); /* what is freed now makes room for nobody */
+        /* What is freed now makes no room for others. */
+        p->inside.commands.granting = p->inside.requests.granting = true;
         while ((a = TAILQ_FIRST(&p->activities)))
             a->drop(a);
         persistent_free(p);

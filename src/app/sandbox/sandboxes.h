@@ -4,9 +4,9 @@
  * by name. Files, processes, environment and the bound port live until the sandbox
  * is deleted, has been idle for too long, or dies.
  *
- *   created ──▶ alive ──deleted, idle, died──▶ ending ──nobody uses it──▶ freed
+ *   created ──▶ alive ──deleted, idle, died──▶ ending ──no activity──▶ freed
  *
- * Whoever does something in one registers an activity: the sandbox stays in memory
+ * Each request and each background process is an activity: the sandbox stays in memory
  * until the last is gone, and one with an activity is not idle. An ending sandbox
  * cannot be found any more; its activities fail by themselves, because everything
  * inside is dead.
@@ -21,16 +21,18 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "core/admission.h"
 #include "core/exec_spec.h"
 #include "core/limits.h"
+#include "core/port_files.h"
 #include "core/result.h"
 
 struct app;
-struct crew;
 struct event;
 struct expose;
 struct jail;
 struct process;
+struct run_engine;
 struct sandboxes;
 
 enum {
@@ -40,15 +42,27 @@ enum {
     SANDBOXES_PATH_MAX = 4096,
 };
 
-/* Something that goes on in a sandbox; embedded in whatever that is. */
+/* Something that goes on in a sandbox; embedded in its struct. */
 struct activity {
     struct persistent *home; /* borrowed; NULL: not registered */
     TAILQ_ENTRY(activity) link;
-    /* The daemon ends: free everything, tell nobody. */
+    /* The daemon ends: frees everything, without an answer. */
     void (*drop)(struct activity *a);
 };
 TAILQ_HEAD(activities, activity);
 TAILQ_HEAD(process_list, process);
+
+/*
+ * Where its requests run. Commands and file requests wait apart: a command takes two processes of
+ * the sandbox's limit, its helper and its program, a file request one; a share of them is for file
+ * requests alone, so that files can be read while every place for commands is taken.
+ */
+struct inside {
+    struct jail *jail;         /* owned: the sandbox (jail/inner.h) */
+    struct run_engine *engine; /* owned */
+    struct admission commands, requests;
+    struct file_home files;
+};
 
 struct persistent {
     struct sandboxes *all; /* borrowed */
@@ -61,20 +75,21 @@ struct persistent {
     struct limits limits;
     char **env; /* owned: NAME=value, NULL-terminated */
     size_t env_n;
-    struct crew *crew; /* owned */
-    struct jail *jail; /* borrowed */
+    struct inside inside;
+    struct jail *jail; /* borrowed: where it was made */
     bool host_network;
     bool ending;
     char port[PERSISTENT_PORT_MAX + 1]; /* bound; "": none */
     struct activities activities;
-    size_t activities_n;
     struct process_list processes; /* in the order they were started */
     size_t processes_n;
     uint64_t log_bytes;    /* of all processes' logs */
     struct expose *expose; /* owned: its own proxy, if it ever had a port bound */
     struct event *timer;   /* owned */
-    void (*freed)(void *user);
-    void *freed_user;
+    struct {
+        void (*fn)(void *user); /* NULL: nothing */
+        void *user;
+    } freed; /* called once nothing of it is left */
 };
 TAILQ_HEAD(persistent_list, persistent);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * /write_file /read_file /delete_file /make_dir /delete_dir /list_dir. Everything is
- * done inside the sandbox (app/sandbox/shell.h for commands, proc/filework.h for files); here
+ * done inside the sandbox (app/sandbox/command.h for commands, core/port_files.h for files); here
  * are the words. A failed file operation is an answer like any other: 200 and `error`.
  */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
-#include "app/sandbox/filing.h"
+#include "app/sandbox/sandboxes.h"
 #include "base/utf8.h"
 #include "http/api/api.h"
 #include "http/api/koyeb/koyeb.h"
@@ -144,7 +144,7 @@ static bool begin(struct file_call *f, enum file_verb verb, size_t bytes_max, fi
         .path = {f->body.path.p ? f->body.path.p : "", f->body.path.n},
         .bytes_max = bytes_max
     };
-    int bad = path_has_nul(&f->body) ? EINVAL : f->body.path.n > FILING_PATH_MAX ? ENAMETOOLONG : 0;
+    int bad = path_has_nul(&f->body) ? EINVAL : f->body.path.n > FILE_PATH_MAX ? ENAMETOOLONG : 0;
     struct persistent *p;
     struct err e;
 
@@ -155,7 +155,7 @@ static bool begin(struct file_call *f, enum file_verb verb, size_t bytes_max, fi
         return false;
     }
     p = koyeb_sandbox(f->call);
-    if (p && filing_start(p, &o, done, f, &f->filework, &e) == 0) {
+    if (p && filework_start(&p->inside.files, &o, done, f, &f->filework, &e) == 0) {
         activity_begin(p, &f->activity, file_call_drop);
         return true;
     }

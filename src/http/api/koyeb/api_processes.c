@@ -52,37 +52,38 @@ static void reply_started(struct http_call *c, const struct process *p, const ch
     http_reply_json(c, p ? 201 : 500, &body);
 }
 
-static void refuse(struct starting *s, enum command_fault why, const char *words)
+static void refuse(struct starting *s, enum run_fault at, const char *words)
 {
     char text[540];
 
-    if (why == COMMAND_NO_DIRECTORY || why == COMMAND_BUSY) {
-        koyeb_reply_fault(s->call, why, &s->body);
+    if (at == RUN_NO_DIRECTORY || at == RUN_BUSY) {
+        koyeb_reply_fault(s->call, at, &s->body);
         return;
     }
     (void)snprintf(text, sizeof text, "failed to start command: %s", words);
     reply_started(s->call, NULL, text);
 }
 
-static void on_started(void *user, struct process *p, enum command_fault why, int sys)
+static void on_started(void *user, struct process *p, const struct run_result *why)
 {
     struct starting *s = user;
     char words[128] = "the sandbox has ended";
 
-    if (sys > 0)
-        koyeb_sys_words(sys, words);
-    if (p)
+    if (p) {
         reply_started(s->call, p, NULL);
-    else
-        refuse(s, why, words);
+    } else {
+        if (why->fault_sys > 0)
+            koyeb_sys_words(why->fault_sys, words);
+        refuse(s, why->fault_at, words);
+    }
     starting_free(s);
 }
 
 void api_start_process(struct http_call *c)
 {
     struct starting *s = calloc(1, sizeof *s);
-    struct shell_order order;
-    enum command_fault why;
+    struct command_order order;
+    enum run_fault at;
     struct persistent *p;
     struct err e;
 
@@ -107,8 +108,8 @@ void api_start_process(struct http_call *c)
     }
     order = koyeb_order(&s->body);
     activity_begin(p, &s->activity, starting_drop);
-    if (process_start(p, &order, on_started, s, &why, &e) < 0) {
-        refuse(s, why, e.text);
+    if (process_start(p, &order, on_started, s, &at, &e) < 0) {
+        refuse(s, at, e.text);
         starting_free(s);
     }
 }
@@ -263,7 +264,7 @@ static void send_line(struct following *f, const struct logline *l, uint64_t num
     (void)snprintf(id, sizeof id, "%llu", (unsigned long long)number);
     jw_object(&w);
     put_stamp(&w, l);
-    jw_kv_string(&w, "stream", l->stream == COMMAND_OUT ? "stdout" : "stderr");
+    jw_kv_string(&w, "stream", l->stream == RUN_OUT ? "stdout" : "stderr");
     jw_kv_bytes(&w, "data", l->text, l->n);
     jw_object_end(&w);
     if (!json.failed)

@@ -164,9 +164,9 @@ void koyeb_sys_words(int sys, char out[128])
     out[0] = (char)tolower((unsigned char)out[0]);
 }
 
-struct shell_order koyeb_order(const struct koyeb_body *b)
+struct command_order koyeb_order(const struct koyeb_body *b)
 {
-    return (struct shell_order){
+    return (struct command_order){
         .cmd = {b->cmd.p ? b->cmd.p : "", b->cmd.n},
         .cwd = b->cwd,
         .env = b->env.v,
@@ -176,17 +176,17 @@ struct shell_order koyeb_order(const struct koyeb_body *b)
     };
 }
 
-void koyeb_reply_fault(struct http_call *c, enum command_fault why, const struct koyeb_body *b)
+void koyeb_reply_fault(struct http_call *c, enum run_fault at, const struct koyeb_body *b)
 {
     struct buf text = BUF_INIT(b->cwd.n + 64);
     struct err e;
 
-    if (why == COMMAND_BUSY) {
+    if (at == RUN_BUSY) {
         (void)err_set(&e, ERR_BUSY, "The sandbox has no place for another command");
         http_reply_error(c, &e);
         return;
     }
-    if (why != COMMAND_NO_DIRECTORY) {
+    if (at != RUN_NO_DIRECTORY) {
         koyeb_failed(c, "Failed to start command");
         return;
     }

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "app/sandbox/command.h"
 #include "app/sandbox/sandboxes.h"
-#include "app/sandbox/shell.h"
 #include "base/buf.h"
 #include "base/jw.h"
 #include "core/exec_spec.h"
@@ -63,5 +63,5 @@ void koyeb_reply_success(struct http_call *c, const char *error, size_t error_n)
 /* "no such file or directory": the words of the C library, without their capital. */
 void koyeb_sys_words(int sys, char out[128]);
 
-struct shell_order koyeb_order(const struct koyeb_body *b);
-void koyeb_reply_fault(struct http_call *c, enum command_fault why, const struct koyeb_body *b);
+struct command_order koyeb_order(const struct koyeb_body *b);
+void koyeb_reply_fault(struct http_call *c, enum run_fault at, const struct koyeb_body *b);

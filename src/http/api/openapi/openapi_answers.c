@@ -233,6 +233,8 @@ static const struct openapi_member command_members[] = {
     {"stderr_truncated", T_BOOL, "only when it was cut"},
     {"denied", T_OBJECTS, "what was refused, setting, advice"},
     {"hint", T_STRING, "below /v1/sandboxes: what may help"},
+    {"termination", T_OBJECT, "below /v1/sandboxes: reason, signal"},
+    {"timings", T_OBJECT, "below /v1/sandboxes: queue_ms, start_ms, run_ms, total_ms"},
 };
 
 static const struct openapi_member changed_members[] = {

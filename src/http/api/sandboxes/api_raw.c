@@ -108,7 +108,7 @@ struct raw_call *raw_begin(struct http_call *c, struct file_order *o, filework_f
     }
     r->call = c;
     o->path = (struct bytes){r->path, strlen(r->path)};
-    if (filing_start(p, o, done, r, &r->filework, &e) < 0) {
+    if (filework_start(&p->inside.files, o, done, r, &r->filework, &e) < 0) {
         http_reply_error(c, &e);
         raw_free(r);
         return NULL;

@@ -6,7 +6,7 @@
 
 #include "app/sandbox/background.h"
 #include "app/sandbox/expose.h"
-#include "app/sandbox/filing.h"
+#include "app/sandbox/sandboxes.h"
 #include "base/json.h"
 #include "base/jw.h"
 #include "http/api/api.h"
@@ -245,7 +245,7 @@ void api_sandbox_get(struct http_call *c)
         return;
     }
     l->call = c;
-    if (filing_start(p, &o, on_looked, l, &l->filework, &e) < 0) {
+    if (filework_start(&p->inside.files, &o, on_looked, l, &l->filework, &e) < 0) {
         free(l);
         http_reply_error(c, &e);
         return;

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "app/sandbox/filing.h"
+#include "app/sandbox/sandboxes.h"
 #include "http/server/http_call.h"
 
 struct raw_call {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One request about files, ports or usage of a persistent sandbox, carried out
- * inside it by a worker of its crew.
+ * Port: one request about files, ports or usage of a persistent sandbox, carried out inside it by a
+ * helper.
  */
 #pragma once
 
@@ -14,8 +14,21 @@
 #include "base/err.h"
 #include "core/plan.h"
 
-struct crew;
+struct admission;
+struct event_base;
 struct filework;
+struct jail;
+
+/* The sandbox of a request. All borrowed. */
+struct file_home {
+    struct event_base *base;
+    struct jail *inside;         /* jail/inner.h */
+    struct admission *admission; /* of its file requests */
+    unsigned wait_ms;            /* how long a request waits for its turn */
+    unsigned answer_ms;          /* how long a helper may be silent: a tenant can stop helpers */
+};
+
+enum { FILE_PATH_MAX = 32 * 1024 }; /* the kernel takes no longer ones */
 
 enum file_verb {
     FILE_READ,       /* fd of an ordinary file, else its bytes */
@@ -45,10 +58,10 @@ struct file_order {
 /* Why nothing was done. */
 enum file_fault {
     FILE_ENDED = -1, /* the sandbox ended */
-    FILE_BUSY = -2,  /* it has no process, or no place in its queue, left for it */
+    FILE_BUSY = -2,  /* it has no process or no place in its queue left */
 };
 
-/* What came of it. Borrowed for the length of the callback, except what is taken. */
+/* The outcome. Borrowed for the length of the callback, except what is taken. */
 struct file_result {
     int sys;          /* errno, 0: success; or an enum file_fault */
     const char *op;   /* "open", "mkdir", ...: what failed */
@@ -77,8 +90,8 @@ typedef bool filework_data_fn(void *user, const char *p, size_t n);
 
 /* It begins at once, or when its turn comes among the brief requests of this sandbox. ERR_BUSY when
  * too many wait already. */
-must_check int filework_start(struct crew *c, const struct file_order *o, filework_fn *done,
-                              void *user, struct filework **ret, struct err *e);
+must_check int filework_start(const struct file_home *h, const struct file_order *o,
+                              filework_fn *done, void *user, struct filework **ret, struct err *e);
 /* WRITE, UNPACK: false when the content comes faster than it is written: wait for drain. */
 bool filework_feed(struct filework *w, const char *p, size_t n);
 /* The same for a buffer that is handed over. */

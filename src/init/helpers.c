@@ -1,80 +1,93 @@
 /* SPDX-License-Identifier: MIT */
-#include "init/foreman.h"
+#include "init/helpers.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "init/ending.h"
+#include "init/helper.h"
 #include "init/process.h"
 #include "init/process_tree.h"
 #include "init/steps.h"
 #include "init/watch.h"
-#include "init/worker.h"
 #include "wire/wire.h"
 
 enum {
-    WORKERS_MAX = 4096,
+    HELPERS_MAX = 4096,
     PURGE_MS = 5,
-    PURGES_MAX = 400, /* what outruns so many kills takes everybody along */
+    PURGES_MAX = 400, /* a tree that outruns so many kills is ended with all others */
 };
 
 struct state {
     const struct init *conf;
     int ctl, chld;
-    unsigned purges; /* 0: nobody is left to be killed */
+    unsigned purges; /* passes so far; 0: there is nothing to kill */
     size_t n;
-    pid_t pid[WORKERS_MAX];
-    uint32_t token[WORKERS_MAX];
+    pid_t pid[HELPERS_MAX];
+    uint32_t token[HELPERS_MAX];
 };
 
-/* The descriptor is taken. */
-static void hire(struct state *s, uint32_t token, int fd)
+/* The helper could not be started: says so on its control socket. */
+static void refuse(int ctl, int error)
 {
-    pid_t pid = s->n < WORKERS_MAX ? fork() : -1;
+    struct init_msg m = {.verb = INIT_FAILED, .arg = error, .status = HELP_OP_START};
+
+    (void)!fd_send(ctl, &m, sizeof m, NULL, 0);
+}
+
+static void help(struct state *s, uint32_t token, const int *fds, size_t n)
+{
+    pid_t pid = s->n < HELPERS_MAX ? fork() : -1;
 
     if (pid == 0) {
         process_spread(s->conf->cpus);
-        worker_run(fd, s->conf->shared);
+        helper_run(fds, n, s->conf->shared);
     }
-    (void)close(fd); /* after a failure the daemon sees the end of the other one */
-    if (pid < 0)
+    if (pid < 0) {
+        refuse(fds[0], EAGAIN);
         return;
+    }
     s->pid[s->n] = pid;
     s->token[s->n++] = token;
 }
 
-static void fire(struct state *s, uint32_t token)
+static void end_help(struct state *s, uint32_t token)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->token[i] == token)
             (void)kill(s->pid[i], SIGKILL);
 }
 
-static void forget(struct state *s, pid_t pid)
+static void forget(struct state *s, pid_t pid, int status)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->pid[i] == pid) {
             s->pid[i] = s->pid[--s->n];
             s->token[i] = s->token[s->n];
-            s->purges = 1; /* it may have left a tree */
+            if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+                s->purges = 1; /* it may have left a tree */
             return;
         }
+    s->purges = 1;
 }
 
 static void reap(struct state *s)
 {
+    int status;
     pid_t pid;
 
     signals_take(s->chld);
-    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0 || (pid < 0 && errno == EINTR))
-        forget(s, pid);
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0 || (pid < 0 && errno == EINTR))
+        if (pid > 0)
+            forget(s, pid, status);
 }
 
-/* Everybody inside. */
 static void kill_all(const struct state *s)
 {
     if (s->conf->shared)
@@ -83,8 +96,8 @@ static void kill_all(const struct state *s)
         (void)kill(-1, SIGKILL);
 }
 
-/* Ends whatever came to us. A tree that forks faster than it is killed meets a kill that cannot
- * miss, which costs the innocent theirs. */
+/* Kills everything that is not below a helper. A tree that forks faster than this kills is ended by
+ * one kill of every process, helpers included. */
 static void purge(struct state *s)
 {
     if (tree_kill(getpid(), s->pid, s->n) == 0)
@@ -95,21 +108,22 @@ static void purge(struct state *s)
 
 static void command(struct state *s)
 {
-    size_t n = 1;
-    int fd = -1;
+    size_t n = HELP_FDS_MAX;
+    int fds[HELP_FDS_MAX];
     struct init_msg m;
-    ssize_t got = fd_recv(s->ctl, &m, sizeof m, &fd, &n);
+    ssize_t got = fd_recv(s->ctl, &m, sizeof m, fds, &n);
 
+    if (got == -EINTR)
+        return;
     if (got != sizeof m)
-        _exit(0); /* the daemon let go */
-    if (m.verb == INIT_HIRE && n == 1)
-        hire(s, m.token, take_fd(&fd));
-    else if (m.verb == INIT_FIRE)
-        fire(s, m.token);
+        _exit(0); /* the daemon closed its end */
+    if (m.verb == INIT_HELP && (n == 1 || n == HELP_FDS_MAX))
+        help(s, m.token, fds, n);
+    else if (m.verb == INIT_END_HELP)
+        end_help(s, m.token);
     else if (m.verb == INIT_STOP)
         kill_all(s);
-    if (n == 1)
-        closep(&fd);
+    fd_close_all(fds, n);
 }
 
 __attribute__((noreturn)) static void loop(struct state *s)
@@ -125,7 +139,7 @@ __attribute__((noreturn)) static void loop(struct state *s)
         if (poll(p, ARRAY_LEN(p), wait) < 0) {
             if (errno != EINTR)
                 _exit(1);
-            continue; /* what p says is from the last time */
+            continue; /* revents are those of the last poll */
         }
         if (s->conf->memory_max &&
             watch_exceeded(s->conf->shared ? getpid() : 0, s->conf->memory_max))
@@ -147,14 +161,14 @@ static int writable(void)
            (access("/etc", W_OK) == 0 ? OVERLAY_ETC : 0);
 }
 
-void foreman_run(const struct init *conf)
+void helpers_run(const struct init *conf)
 {
     struct state s = {.conf = conf, .ctl = conf->ctl, .chld = -1};
     struct init_msg ready = {.verb = INIT_READY, .arg = writable()};
 
     process_name("sandbox-init");
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN); /* workers write files, and say if one is too large */
+    (void)signal(SIGXFSZ, SIG_IGN); /* helpers write files, and report one that is too large */
     s.chld = signals_open(0);
     for (int fd = INIT_FD_JOB; fd < INIT_FD_END; fd++)
         (void)close(fd);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A shell command in a persistent sandbox: a ticket among the commands of that sandbox, then a plan
+ * that the same engine runs as any other (core/port_run.h).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/sandbox/sandboxes.h"
+#include "core/admission.h"
+#include "core/exec_spec.h"
+#include "core/port_run.h"
+
+struct command_order {
+    struct bytes cmd, cwd; /* may contain NUL, which then is the failure */
+    const struct exec_var *env;
+    size_t env_n;
+    struct bytes input;  /* then end of file */
+    uint64_t timeout_ms; /* 0: none */
+    uint64_t output_max; /* of each stream, where output() does not take them */
+};
+
+struct command;
+
+struct command_events {
+    void (*started)(void *user); /* may be NULL; result.pid is known */
+    run_bytes_fn *output;        /* NULL: the result keeps the output */
+    run_exited_fn *exited;       /* may be NULL */
+    void (*done)(void *user);    /* the last one, also instead of started() */
+    void *user;
+};
+
+struct command {
+    struct persistent *home; /* borrowed */
+    struct ticket ticket;
+    struct command_order order; /* what it points to is the caller's, until started() or done() */
+    struct command_events events;
+    struct run *run; /* owned; NULL: it waits for its turn, or could not be started */
+    struct run_result result;
+    struct event *wait; /* owned: the limit of its waiting */
+    uint64_t asked_us;
+};
+
+/* Starts at once, or when its turn comes. The time limit begins when the program does. No callback
+ * comes before the return. On failure *ret_at says what failed. */
+must_check int command_start(struct persistent *p, const struct command_order *o,
+                             const struct command_events *events, struct command **ret,
+                             enum run_fault *ret_at, struct err *e);
+void command_pause(struct command *c); /* output() */
+void command_resume(struct command *c);
+/* Everything it started ends; done() still comes. */
+void command_kill(struct command *c, enum end_reason why);
+/* At any time; what still lives is killed unless done() has come. NULL is fine. */
+void command_free(struct command *c);
+
+/* As this family reports it: -1 for a program that was ended by a signal or a limit. */
+int command_exit_code(const struct command *c);
+/* done() has come, and the program never ran: result.fault_at says why. */
+static inline bool command_failed(const struct command *c)
+{
+    return c->result.reason == END_FAILED;
+}

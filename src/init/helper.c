@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "init/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "init/files.h"
+#include "init/process.h"
+#include "init/process_tree.h"
+#include "init/runner.h"
+#include "init/start.h"
+
+enum {
+    FD_CTL = RUNNER_FD + 1, /* the job is RUNNER_FD */
+    FD_IN,
+    FD_OUT,
+    FD_ERR,
+    FD_END,
+    FD_APART = 64,     /* above every place */
+    PASSES_MAX = 2000, /* a tree that outruns so many kills is left to pid 1 */
+    PASS_MS = 5,
+};
+
+struct state {
+    int ctl; /* -1: the daemon has closed its end */
+    int chld;
+    pid_t program;
+    bool exited; /* the program has, with `status` */
+    bool told;   /* MAIN_EXITED was sent */
+    int status;
+};
+
+/* A program between the fork and its exec. */
+struct start {
+    const struct job *job;
+    int error; /* errno; 0: it became the program */
+    enum help_op op;
+};
+
+void helper_say(int sock, struct init_msg *m, const void *bytes, size_t n, int fd)
+{
+    char out[sizeof *m + HELP_DATA_MAX];
+
+    m->name_n = (uint32_t)(n < HELP_DATA_MAX ? n : HELP_DATA_MAX);
+    memcpy(out, m, sizeof *m);
+    if (m->name_n > 0)
+        memcpy(out + sizeof *m, bytes, m->name_n);
+    if (fd_send(sock, out, sizeof *m + m->name_n, &fd, fd >= 0 ? 1 : 0) < 0)
+        _exit(0);
+}
+
+void helper_done(int sock, int error, enum help_op op, const char *path)
+{
+    struct init_msg m = {.verb = HELP_DONE, .arg = error, .status = (int32_t)op};
+
+    helper_say(sock, &m, path, path ? strlen(path) : 0, -1);
+}
+
+/* ---- starting a program ---- */
+
+/* Ignored and blocked signals would be inherited. */
+static void reset_signals(void)
+{
+    static const int changed[] = {SIGPIPE, SIGINT, SIGTERM, SIGCHLD, SIGXFSZ};
+    sigset_t none;
+
+    (void)sigemptyset(&none);
+    for (size_t i = 0; i < ARRAY_LEN(changed); i++)
+        (void)signal(changed[i], SIG_DFL);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* In the child, which shares the helper's memory but has its own descriptors, directory, limits and
+ * signals. Only the standard descriptors, and that of the job if the program is to have it, lose
+ * their close-on-exec flag. Returns on failure. */
+static void become(void *user)
+{
+    struct start *s = user;
+    int r = 0;
+
+    (void)!process_apart();
+    reset_signals();
+    s->op = HELP_OP_START;
+    for (int i = 0; i < 3 && r == 0; i++)
+        r = dup2(FD_IN + i, i) < 0 ? -errno : 0;
+    if (r == 0 && s->job->head.flags & JOB_CHANNEL)
+        r = fcntl(RUNNER_FD, F_SETFD, 0) < 0 ? -errno : 0;
+    if (r == 0)
+        r = runner_limit(&s->job->head);
+    if (r == 0 && chdir(s->job->cwd) < 0) {
+        s->op = HELP_OP_DIRECTORY;
+        r = -errno;
+    }
+    if (r == 0)
+        r = runner_become(s->job);
+    s->error = -r;
+}
+
+static pid_t start_program(struct start *s)
+{
+    struct starter starter;
+    struct job j;
+    pid_t pid;
+    int r = runner_await(&j);
+
+    if (r == 0)
+        r = runner_strings(&j);
+    if (r == 0)
+        r = starter_open(&starter);
+    s->error = -r;
+    if (r < 0)
+        return -1;
+    s->job = &j;
+    pid = starter_run(&starter, become, s);
+    if (pid < 0)
+        s->error = errno;
+    if (pid > 0 && s->error) {
+        (void)waitpid(pid, NULL, 0);
+        return -1;
+    }
+    return pid;
+}
+
+static void fail(int ctl, const struct start *s)
+{
+    struct init_msg m = {.verb = INIT_FAILED, .arg = s->error, .status = (int32_t)s->op};
+    char words[128];
+    int n = snprintf(words, sizeof words, "%s: %s",
+                     s->op == HELP_OP_DIRECTORY ? "working directory" : "start of the program",
+                     strerror(s->error));
+
+    helper_say(ctl, &m, words, (size_t)n, -1);
+    _exit(0);
+}
+
+/* ---- while it runs ---- */
+
+/* Reaps. True when no child is left. */
+static bool reap(struct state *h)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0 || (pid < 0 && errno == EINTR))
+        if (pid > 0 && pid == h->program) {
+            h->exited = true;
+            h->status = status;
+        }
+    return pid < 0 && errno == ECHILD;
+}
+
+static void fill_usage(struct init_msg *m)
+{
+    struct rusage u;
+
+    if (getrusage(RUSAGE_CHILDREN, &u) < 0)
+        return;
+    m->cpu_us = (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
+                u.ru_stime.tv_usec;
+    m->maxrss = process_maxrss(u.ru_maxrss);
+    m->io_read = (int64_t)u.ru_inblock * 512;
+    m->io_write = (int64_t)u.ru_oublock * 512;
+}
+
+/* The daemon may have closed its end: the tree lives on all the same. */
+static void tell(const struct state *h, enum init_verb verb)
+{
+    struct init_msg m = {.verb = verb, .status = h->status, .pid = h->program};
+
+    if (verb == INIT_EXITED)
+        fill_usage(&m);
+    if (h->ctl >= 0)
+        (void)!fd_send(h->ctl, &m, sizeof m, NULL, 0);
+}
+
+/* Usually the program is the last to end, and one message reports both. */
+static void settle(struct state *h)
+{
+    bool all = reap(h);
+
+    if (all) {
+        tell(h, INIT_EXITED);
+        _exit(0);
+    }
+    if (h->exited && !h->told) {
+        h->told = true;
+        tell(h, INIT_MAIN_EXITED);
+    }
+}
+
+/* Until no child is left. A process that escapes one pass by forking is found by the next. */
+static void end_tree(struct state *h)
+{
+    for (int pass = 0; !reap(h); pass++) {
+        struct pollfd p = {.fd = h->chld, .events = POLLIN};
+
+        if (pass == PASSES_MAX)
+            _exit(1); /* pid 1 kills what is left */
+        (void)tree_kill(getpid(), NULL, 0);
+        if (poll(&p, 1, PASS_MS) > 0)
+            signals_take(h->chld);
+    }
+}
+
+static void send_signal(const struct state *h, int64_t number)
+{
+    if (!h->exited && number > 0 && number < NSIG)
+        (void)kill(-h->program, (int)number);
+    tell(h, INIT_SIGNALLED);
+}
+
+static void command(struct state *h)
+{
+    struct init_msg m;
+    ssize_t got = fd_recv(h->ctl, &m, sizeof m, NULL, NULL);
+
+    if (got == -EINTR || got == -EAGAIN)
+        return;
+    if (got != sizeof m)
+        h->ctl = -1; /* it stays closed in poll(); the exit closes the descriptor */
+    else if (m.verb == INIT_STOP)
+        end_tree(h);
+    else if (m.verb == INIT_SIGNAL)
+        send_signal(h, m.arg);
+}
+
+__attribute__((noreturn)) static void run_program(int ctl, int chld)
+{
+    struct start s = {.op = HELP_OP_START};
+    struct state h = {.ctl = ctl, .chld = chld, .program = start_program(&s)};
+
+    if (h.program <= 0)
+        fail(ctl, &s);
+    for (int fd = FD_IN; fd < FD_END; fd++)
+        (void)close(fd);
+    (void)close(RUNNER_FD);
+    tell(&h, INIT_READY);
+    settle(&h);
+    for (;;) {
+        struct pollfd p[] = {
+            {.fd = h.ctl,  .events = POLLIN},
+            {.fd = h.chld, .events = POLLIN},
+        };
+
+        if (poll(p, ARRAY_LEN(p), -1) < 0) {
+            if (errno != EINTR)
+                _exit(1);
+            continue;
+        }
+        if (p[1].revents)
+            signals_take(h.chld);
+        if (p[0].revents)
+            command(&h);
+        settle(&h);
+    }
+}
+
+/* ---- one file request ---- */
+
+__attribute__((noreturn)) static void serve(int ctl, bool shared)
+{
+    struct {
+        struct init_msg m;
+        char bytes[HELP_DATA_MAX + 1];
+    } in;
+    cleanup_close int fd = -1;
+    size_t fds_n = 1;
+    ssize_t got = fd_recv(ctl, &in, sizeof in.m + HELP_DATA_MAX, &fd, &fds_n);
+
+    if (fds_n == 0)
+        fd = -1;
+    if (got < (ssize_t)sizeof in.m)
+        _exit(0);
+    in.bytes[(size_t)got - sizeof in.m] = '\0';
+    _exit(files_serve(ctl, &in.m, in.bytes, (size_t)got - sizeof in.m, fd, shared) ? 0 : 1);
+}
+
+/* ---- */
+
+static int take_places(const int *fds, size_t n)
+{
+    static const int places[HELP_FDS_MAX] = {FD_CTL, RUNNER_FD, FD_IN, FD_OUT, FD_ERR};
+    int apart[HELP_FDS_MAX];
+
+    for (size_t i = 0; i < n; i++) {
+        apart[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_APART); /* one may sit on another's place */
+        if (apart[i] < 0)
+            return -errno;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (dup3(apart[i], places[i], O_CLOEXEC) < 0)
+            return -errno;
+    return fd_close_from(n > 1 ? FD_END : FD_CTL + 1);
+}
+
+void helper_run(const int *fds, size_t n, bool shared)
+{
+    int chld;
+
+    if (take_places(fds, n) < 0)
+        _exit(1);
+    process_name("sandbox-helper");
+    chld = signals_open(SIGNALS_ALONE); /* a stray `kill -TERM -1` does not end it */
+    if (chld < 0 || process_adopt() < 0 || (!shared && chdir("/workspace") < 0))
+        _exit(1);
+    if (n == 1)
+        serve(FD_CTL, shared);
+    run_program(FD_CTL, chld);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A helper of a persistent sandbox: a process that pid 1 forks for one request of the daemon
+ * (enum help_verb in wire.h). It works as the sandbox's user and in its limits, and it either runs
+ * a program or looks after one file.
+ *
+ *   program:  started ──READY──▶ running ──the program ended──MAIN_EXITED──▶ its children live on
+ *                                   └──nothing is left──EXITED──▶ exit ◀──EXITED──┘
+ *   file:     one request, its answers, exit
+ *
+ * The helper is the reaper of everything its program starts, so nothing can leave its tree, and
+ * killing the tree is exact. The tenant has the same user and can kill the helper; then the tree
+ * comes to pid 1, which kills everything that is not below a helper. The daemon believes a helper
+ * no more than the tenant itself.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "wire/wire.h"
+
+/* In the new process. fds: the control socket, and job, in, out, err if it is to run a program.
+ * shared: the host's files are seen, and relative paths begin where the daemon was started. */
+__attribute__((noreturn)) void helper_run(const int *fds, size_t n, bool shared);
+
+/* ---- for the file verbs ---- */
+
+/* Sends an answer; ends the process when the daemon has closed its end. */
+void helper_say(int sock, struct init_msg *m, const void *bytes, size_t n, int fd);
+/* The last answer to a request: errno 0, or what failed and where (may be NULL). */
+void helper_done(int sock, int error, enum help_op op, const char *path);

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+#include "jail/inner.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "jail/ends.h"
+#include "jail/outbox.h"
+#include "wire/wire.h"
+
+enum { FAILURE_MAX = 256 };
+
+/* One helper, from take() to the end of its control socket. */
+struct helper {
+    TAILQ_ENTRY(helper) link;
+    struct inner *inner; /* borrowed */
+    uint32_t token;
+    int64_t oom; /* kills in the whole sandbox when it was taken */
+    int ctl;     /* owned while it lingers; -1: the sandbox that was taken has it */
+    struct event gone;
+};
+
+struct inner {
+    struct jail jail; /* first */
+    struct inner_conf conf;
+    struct sandbox sandbox; /* owned */
+    struct outbox outbox;
+    TAILQ_HEAD(, helper) helpers;
+    uint32_t next_token;
+    bool dead;
+    unsigned writable;
+    char failure[FAILURE_MAX];
+    struct event ctl, tell;
+};
+
+static struct inner *inner_of(struct jail *j)
+{
+    return (struct inner *)j;
+}
+
+/* ---- helpers ---- */
+
+static void helper_free(struct helper *h)
+{
+    if (h->ctl >= 0) {
+        (void)event_del(&h->gone);
+        (void)close(h->ctl);
+    }
+    TAILQ_REMOVE(&h->inner->helpers, h, link);
+    free(h);
+}
+
+/* Its last messages are of no interest any more; the end of the socket is. */
+static void on_gone(evutil_socket_t fd, short what, void *user)
+{
+    struct helper *h = user;
+    struct init_msg m;
+    ssize_t got = fd_recv(fd, &m, sizeof m, NULL, NULL);
+
+    (void)what;
+    if (got == 0 || (got < 0 && got != -EAGAIN && got != -EINTR))
+        helper_free(h);
+}
+
+static int64_t oom_kills(struct inner *in)
+{
+    struct usage u = USAGE_UNKNOWN;
+
+    (void)in->conf.jail->ops->usage(in->conf.jail, &in->sandbox, false, &u);
+    return u.oom_kills > 0 ? u.oom_kills : 0; /* a sandbox that is being made has no counters yet */
+}
+
+static int ask(struct inner *in, enum init_verb verb, uint32_t token, int *fds, size_t fds_n)
+{
+    struct init_msg m = {.verb = verb, .token = token};
+
+    return outbox_send(&in->outbox, &m, sizeof m, fds, fds_n);
+}
+
+static int inner_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *ret,
+                      struct err *e)
+{
+    struct inner *in = inner_of(j);
+    int theirs[HELP_FDS_MAX] = {-1, -1, -1, -1, -1};
+    size_t n = s->control_only ? 1 : HELP_FDS_MAX;
+    struct sandbox new = SANDBOX_NONE;
+    struct helper *h;
+    int r;
+
+    if (in->dead)
+        return err_set(e, ERR_HOST, "the sandbox has ended%s%s", in->failure[0] ? ": " : "",
+                       in->failure);
+    h = calloc(1, sizeof *h);
+    if (!h)
+        return err_set(e, ERR_HOST, "no memory for a helper");
+    *h = (struct helper){.inner = in,
+                         .token = ++in->next_token,
+                         .oom = s->control_only ? 0 : oom_kills(in),
+                         .ctl = -1};
+    r = ends_open(&new, theirs, n);
+    if (r == 0)
+        r = ask(in, INIT_HELP, h->token, theirs, n);
+    else
+        fd_close_all(theirs, n);
+    if (r < 0) {
+        ends_close(&new);
+        free(h);
+        (void)err_sys(e, r, "start a helper");
+        e->kind = r == -EMFILE || r == -ENFILE ? ERR_BUSY : ERR_HOST;
+        return -1;
+    }
+    TAILQ_INSERT_TAIL(&in->helpers, h, link);
+    new.id = h->token;
+    new.lives_on = true;
+    new.start_ms = in->conf.start_ms;
+    new.adapter = h;
+    *ret = new;
+    return 0;
+}
+
+/* Of one program its helper reports what was used; kills by the memory limit are only counted for
+ * the whole sandbox. */
+static bool inner_usage_of(struct jail *j, const struct sandbox *s, bool denied, struct usage *ret)
+{
+    const struct helper *h = s->adapter;
+
+    (void)denied;
+    *ret = USAGE_UNKNOWN;
+    ret->oom_kills = oom_kills(inner_of(j)) - h->oom;
+    return true;
+}
+
+static bool inner_alone(struct jail *j, const struct sandbox *s)
+{
+    (void)j, (void)s;
+    return false;
+}
+
+/* Pid 1 kills the helper, and then everything that was below it. */
+static void inner_kill_helper(struct jail *j, const struct sandbox *s)
+{
+    const struct helper *h = s->adapter;
+
+    if (ask(inner_of(j), INIT_END_HELP, h->token, NULL, 0) < 0)
+        inner_kill(j); /* without memory for the message nothing less can be done */
+}
+
+static void inner_release(struct jail *j, struct sandbox *s)
+{
+    struct helper *h = s->adapter;
+    int ctl = take_fd(&s->ctl);
+
+    ends_close(s);
+    *s = SANDBOX_NONE;
+    if (!h)
+        return;
+    h->ctl = ctl;
+    (void)event_assign(&h->gone, inner_of(j)->conf.base, ctl, EV_READ | EV_PERSIST, on_gone, h);
+    if (event_add(&h->gone, NULL) < 0)
+        helper_free(h);
+}
+
+static const char *inner_failure_of(struct jail *j, const struct sandbox *s)
+{
+    const struct inner *in = inner_of(j);
+
+    (void)s;
+    return !in->dead ? "" : in->failure[0] ? in->failure : "the sandbox has ended";
+}
+
+/* ---- the sandbox ---- */
+
+static void on_tell(evutil_socket_t fd, short what, void *user)
+{
+    struct inner *in = user;
+
+    (void)fd, (void)what;
+    in->conf.dead(in->conf.user);
+}
+
+/* The control sockets of helpers end by themselves: their processes are dead. */
+static void on_dead(struct inner *in)
+{
+    const char *why = in->conf.jail->ops->failure(in->conf.jail, &in->sandbox);
+
+    (void)event_del(&in->ctl);
+    outbox_close(&in->outbox);
+    in->dead = true;
+    if (!in->failure[0] && why)
+        (void)snprintf(in->failure, sizeof in->failure, "%s", why);
+    event_active(&in->tell, EV_TIMEOUT, 0);
+}
+
+static void on_ctl(evutil_socket_t fd, short what, void *user)
+{
+    struct {
+        struct init_msg m;
+        char words[INIT_NAME_MAX];
+    } got;
+    struct inner *in = user;
+    ssize_t n = fd_recv(fd, &got, sizeof got, NULL, NULL);
+
+    (void)what;
+    if (n == -EAGAIN || n == -EINTR)
+        return;
+    if (n < (ssize_t)sizeof got.m || got.m.name_n != (size_t)n - sizeof got.m)
+        on_dead(in);
+    else if (got.m.verb == INIT_FAILED)
+        (void)snprintf(in->failure, sizeof in->failure, "%.*s", (int)got.m.name_n, got.words);
+    else if (got.m.verb == INIT_READY)
+        in->writable = (unsigned)got.m.arg;
+}
+
+void inner_kill(struct jail *j)
+{
+    struct inner *in = inner_of(j);
+
+    if (!in->dead)
+        in->conf.jail->ops->kill(in->conf.jail, &in->sandbox);
+}
+
+static void inner_close(struct jail *j)
+{
+    struct inner *in = inner_of(j);
+    struct helper *h;
+
+    inner_kill(j);
+    while ((h = TAILQ_FIRST(&in->helpers)))
+        helper_free(h);
+    (void)event_del(&in->ctl);
+    (void)event_del(&in->tell);
+    outbox_close(&in->outbox);
+    in->conf.jail->ops->release(in->conf.jail, &in->sandbox);
+    free(in);
+}
+
+static const struct jail_ops ops = {
+    .name = "inner",
+    .take = inner_take,
+    .usage = inner_usage_of,
+    .alone = inner_alone,
+    .kill = inner_kill_helper,
+    .release = inner_release,
+    .failure = inner_failure_of,
+    .close = inner_close,
+};
+
+int inner_open(const struct inner_conf *conf, struct jail **ret, struct err *e)
+{
+    struct inner *in = calloc(1, sizeof *in);
+
+    if (!in)
+        return err_set(e, ERR_HOST, "no memory for a sandbox");
+    in->jail.ops = &ops;
+    in->jail.traits = conf->jail->traits;
+    in->conf = *conf;
+    in->sandbox = SANDBOX_NONE;
+    TAILQ_INIT(&in->helpers);
+    outbox_init(&in->outbox);
+    if (conf->jail->ops->take(conf->jail, &conf->spec, &in->sandbox, e) < 0) {
+        free(in);
+        return -1;
+    }
+    in->conf.spec.limits = NULL; /* it was borrowed for take() alone */
+    int *const unused[] = {&in->sandbox.job, &in->sandbox.in, &in->sandbox.out, &in->sandbox.err};
+    for (size_t i = 0; i < ARRAY_LEN(unused); i++)
+        fd_close_all(unused[i], 1);
+    outbox_open(&in->outbox, conf->base, in->sandbox.ctl);
+    (void)evtimer_assign(&in->tell, conf->base, on_tell, in);
+    (void)event_assign(&in->ctl, conf->base, in->sandbox.ctl, EV_READ | EV_PERSIST, on_ctl, in);
+    if (event_add(&in->ctl, NULL) < 0) {
+        inner_close(&in->jail);
+        return err_set(e, ERR_HOST, "no memory to watch a sandbox");
+    }
+    *ret = &in->jail;
+    return 0;
+}
+
+bool inner_is_dead(const struct jail *j)
+{
+    return ((const struct inner *)j)->dead;
+}
+
+const char *inner_failure(const struct jail *j)
+{
+    return ((const struct inner *)j)->failure;
+}
+
+unsigned inner_writable(const struct jail *j)
+{
+    return ((const struct inner *)j)->writable;
+}
+
+bool inner_busy(const struct jail *j)
+{
+    return !TAILQ_EMPTY(&((const struct inner *)j)->helpers);
+}
+
+void inner_usage(struct jail *j, struct usage *ret)
+{
+    struct inner *in = inner_of(j);
+
+    (void)in->conf.jail->ops->usage(in->conf.jail, &in->sandbox, true, ret);
+}
