@@ -11,7 +11,7 @@ enum role {
     ROLE_ZYGOTE,
     ROLE_KEEPER,
     ROLE_CONFINE, /* pid 1 of a sandbox while it locks itself */
-    ROLE_INIT,    /* afterwards; a foreman has that name, too */
+    ROLE_INIT,    /* afterwards; of a persistent sandbox, too */
     ROLE_HELPER,
     ROLE_PROCESS, /* the first process before it has become its program */
     ROLE_TENANT,  /* everybody else */
