@@ -4,6 +4,7 @@
  * null. The program is an argument, or a file when it is too long for one. When
  * the request gives no standard input, the event's text is it.
  */
+#include <speedups.h>
 #include <string.h>
 
 #include "lang/lang_job.h"
@@ -31,7 +32,7 @@ static int give_code(struct lang_job *j, const struct exec_spec *s, struct err *
     lang_job_arg(j, "--"); /* a program may begin with a dash */
     lang_job_arg(j, j->code.p);
     lang_job_arg(j, "bash"); /* $0, the name in bash's own messages */
-    if (!lang_needs_cold(s, start_vars, NULL))
+    if (SPEEDUP_SHELL_AHEAD && !lang_needs_cold(s, start_vars, NULL))
         j->plan.template = TEMPLATE_SHELL; /* of just these arguments (init/prestart.c) */
     return 0;
 }

@@ -7,6 +7,9 @@
  * its own, whose constructor reads the job as any first process does (runner.h), puts the job's
  * arguments and environment where those it was started with are, and returns: what runs then is
  * bash from its first line on. A job that is not of the expected form is executed, as ever.
+ *
+ * Speedup `shell-ahead` of -Dspeedups. With it `true` every 20 ms takes 1.4 ms where it takes
+ * 4.0 without, on a busy machine; with 64 at once a third more run per second.
  */
 #include <link.h>
 #include <locale.h>

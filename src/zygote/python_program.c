@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <marshal.h>
+#include <speedups.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -441,18 +442,31 @@ static PyObject *failed(const struct python_program *p, const struct job_state *
                                         s->source ? s->source : p->empty, NULL);
 }
 
+/* All of it in the wrapper, as in an interpreter that starts cold. */
+static PyObject *run_wrapped(const struct python_program *p, const struct python_frames *f)
+{
+    cleanup_unref PyObject *frames = python_frames_dict(f), *path = frames ? place(p) : NULL;
+
+    return path ? PyObject_CallFunctionObjArgs(p->w.execute, p->w.channel, frames, path, NULL)
+                : NULL;
+}
+
+static PyObject *run_here(const struct python_program *p, struct job_state *s,
+                          const struct python_frames *f)
+{
+    PyObject *status = take_up(p, s, f) == 0 ? run(p, s, f) : NULL;
+
+    if (!status && s->value)
+        status = answer(p, s);
+    return status ? status : failed(p, s);
+}
+
 long python_program_run(const struct python_program *p, const struct python_frames *f)
 {
     struct job_state s = {0};
-    PyObject *status = NULL;
+    PyObject *status = SPEEDUP_PYTHON_IN_C ? run_here(p, &s, f) : run_wrapped(p, f);
     long r;
 
-    if (take_up(p, &s, f) == 0)
-        status = run(p, &s, f);
-    if (!status && s.value)
-        status = answer(p, &s);
-    if (!status)
-        status = failed(p, &s);
     p->to->ended = true;
     r = status ? PyLong_AsLong(status) : 1;
     if (PyErr_Occurred())
@@ -544,7 +558,7 @@ void python_program_end(const struct python_program *p)
 {
     PyObject *done;
 
-    if (!python_is_settled(p->ends)) {
+    if (!SPEEDUP_PYTHON_IN_C || !python_is_settled(p->ends)) {
         python_channel_release(p->to);
         done = PyObject_CallOneArg(p->w.finish, p->before);
     } else {

@@ -5,6 +5,9 @@
  * that way (an exception, a value that is not plain, a text never seen before) is
  * left to the wrapper (lang/wrap/python.py), which goes all of it in Python, for
  * interpreters that start cold. See python_job.h for why this one does not.
+ *
+ * Speedup `python-in-c` of -Dspeedups. Without it a trivial run takes 10 % more CPU, and its
+ * answer 16 % longer when one comes every 20 ms.
  */
 #pragma once
 
@@ -24,6 +27,7 @@
     OF(compiled)                                                                                   \
     OF(decode)                                                                                     \
     OF(encode_plain)                                                                               \
+    OF(execute)                                                                                    \
     OF(failed)                                                                                     \
     OF(finish)                                                                                     \
     OF(flush)                                                                                      \

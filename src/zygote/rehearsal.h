@@ -4,6 +4,9 @@
  *
  * Whatever is touched on the way of every job, from its first byte to its last,
  * is then a copy of its own, known to the processor, and in reach.
+ *
+ * Speedup `rehearsal` of -Dspeedups. With it the answer to a trivial Python program takes 13 %
+ * less time when one comes every 20 ms, for up to a quarter more CPU while none waits.
  */
 #pragma once
 

@@ -7,6 +7,9 @@
  * waits on. So they are noted once, nothing of them is left open in a sandbox,
  * and the first process makes its own under the same numbers, with what was in
  * them. Memory that the process told the kernel not to copy is copied.
+ *
+ * With threads.h this is what a Node.js zygote needs. `NODE_ZYGOTE=false` does without: node is
+ * then started for each run, and an answer takes 24 times as long when one comes every 20 ms.
  */
 #pragma once
 

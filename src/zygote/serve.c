@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <speedups.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -14,7 +15,8 @@ static void settle(void *user)
 {
     const struct zygote_host *host = user;
 
-    hot_pin(host->hot);
+    if (SPEEDUP_PINNED_PAGES)
+        hot_pin(host->hot);
 }
 
 static pid_t fork_copy(void *user)

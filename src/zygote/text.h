@@ -6,6 +6,11 @@
  * fault its interpreter's code in again, and pay for each of those pages once
  * more when it ends. Code in anonymous huge pages is there at once, for the price of
  * a few entries. The linker has to leave room for it (-z max-page-size).
+ *
+ * Speedup `huge-code` of -Dspeedups. text_settle() and renew_code(). Without it a trivial run
+ * of Python takes 8 to 16 % more CPU, one of JavaScript 17 %.
+ *
+ * Speedup `joined-maps`: text_join(). Without it 7 % and 5 %, without both a quarter for Python.
  */
 #pragma once
 

@@ -26,6 +26,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <speedups.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,7 +202,7 @@ static void learn(struct node *n)
 {
     const char *what;
 
-    if (!hot_try(&n->hot, threads_fork))
+    if (!SPEEDUP_PINNED_PAGES || !hot_try(&n->hot, threads_fork))
         return;
     (void)close_range(ZYGOTE_FD, ~0u, 0);
     if (wake(n, &what) == 0)
@@ -223,8 +224,10 @@ static int prepare(struct node *n, struct err *e)
         return -1;
     if (renew_note(&n->renew, ZYGOTE_FD + 1, e) < 0)
         return -1;
-    text_join();
-    renew_code();
+    if (SPEEDUP_JOINED_MAPS)
+        text_join();
+    if (SPEEDUP_HUGE_CODE)
+        renew_code();
     return renew_memory(e); /* last: whatever was allocated since would be missing in copies */
 }
 

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <speedups.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,9 @@ static char *const environment[] = {
 #define VARIABLE(name, value, unless) (char *)name "=" value,
 #include "core/variables.def"
 #undef VARIABLE
+#if SPEEDUP_NEAR_HEAP
     (char *)"LD_PRELOAD=" LIBRARY, /* zygote_node_mmap.c; gone before anything else starts */
+#endif
     NULL,
 };
 

@@ -6,6 +6,8 @@
  * has page tables of its own, which each fork fills and each exit frees. The
  * library is preloaded, and its mmap() leaves the place to the kernel, which
  * puts one near the other. The kernel's choice is random as well, once for all.
+ *
+ * Speedup `near-heap` of -Dspeedups. Without it a trivial run takes 6 % more CPU.
  */
 #include <stdint.h>
 #include <sys/mman.h>

@@ -15,6 +15,7 @@
 #include <Python.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <speedups.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -320,7 +321,7 @@ static void rehearse(struct warmed *w, const struct rehearsal *r)
 /* For a program that the daemon knows, and once there is time, for others. */
 static void await_job(struct warmed *w)
 {
-    if (runner_has_job(SOON_MS))
+    if (!SPEEDUP_REHEARSAL || runner_has_job(SOON_MS))
         return;
     rehearse(w, &w->known);
     if (runner_has_job(CALM_MS))
@@ -359,7 +360,7 @@ __attribute__((noreturn)) static void run_job(void *user)
 
 static void learn(struct warmed *w, struct hot *h)
 {
-    if (!hot_try(h, NULL))
+    if (!SPEEDUP_PINNED_PAGES || !hot_try(h, NULL))
         return;
     wake_copy(w);
     rehearse(w, &w->known); /* what every copy does: compiling is not among it */
@@ -377,13 +378,17 @@ static int quiet_streams(void)
 /* Everything that copies begin with. */
 static int start(struct warmed *w)
 {
-    heap_prepare();
+    if (SPEEDUP_HEAP_LAYOUT)
+        heap_prepare();
     if (chdir(w->directory) < 0 || start_interpreter() < 0 || warm(w) < 0)
         return -1;
     wake(w); /* what that looks up is then known */
-    heap_settle();
-    text_settle();
-    text_join();
+    if (SPEEDUP_HEAP_LAYOUT)
+        heap_settle();
+    if (SPEEDUP_HUGE_CODE)
+        text_settle();
+    if (SPEEDUP_JOINED_MAPS)
+        text_join();
     return 0;
 }
 
