@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/mime.h"
 
-#include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/cleanup.h"
 
-struct row {
-    const char *ending, *type;
-};
-
-static const struct row rows[] = {
-#define MIME(ending, type) {ending, type},
+static const struct {
+    const char *type, *endings;
+} rows[] = {
+#define MIME(type, endings) {type, endings},
 #include "base/mime.def"
 #undef MIME
 };
 
-static int compare(const void *key, const void *row)
+static bool is_among(const char *endings, const char *ending, size_t n)
 {
-    return strcasecmp(key, ((const struct row *)row)->ending);
+    for (const char *at = endings; *at; at += strspn(at, " ")) {
+        size_t word = strcspn(at, " ");
+
+        if (word == n && strncasecmp(at, ending, n) == 0)
+            return true;
+        at += word;
+    }
+    return false;
 }
 
 const char *mime_of(const char *path)
@@ -27,10 +32,9 @@ const char *mime_of(const char *path)
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     const char *dot = strrchr(name, '.');
-    const struct row *row;
 
-    if (!dot || dot == name)
-        return MIME_DEFAULT;
-    row = bsearch(dot + 1, rows, ARRAY_LEN(rows), sizeof rows[0], compare);
-    return row ? row->type : MIME_DEFAULT;
+    for (size_t i = 0; dot && dot > name && i < ARRAY_LEN(rows); i++)
+        if (is_among(rows[i].endings, dot + 1, strlen(dot + 1)))
+            return rows[i].type;
+    return MIME_DEFAULT;
 }

@@ -8,8 +8,6 @@
  * same with top-level await, or an ECMAScript module; the function may be declared, assigned or
  * exported, its text is never changed: a small function at the end of it hands it out.
  */
-'use strict';
-
 const fs = require('fs');
 const Module = require('module');
 const net = require('net');
@@ -17,29 +15,21 @@ const path = require('path');
 const { pathToFileURL } = require('url');
 const vm = require('vm');
 
-const HEAD = 9;
 const CHANNEL = 3;
-const ANONYMOUS = '__anonymous_wrapper__';
 const ME = __filename;
-const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname', '__sandbox__'];
 const LOADER = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
 const ONLY_ESM = /use import statement|token 'export'|import\.meta|already been declared/;
-const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
-const ANY_NAME = '(name)=>{"use strict";return eval(name)}';
 const BUILT_IN = new Map(Object.getOwnPropertyNames(globalThis)
     .filter((name) => typeof Object.getOwnPropertyDescriptor(globalThis, name).value === 'function')
     .map((name) => [name, globalThis[name]]));
-const STACK_MAX = 64 * 1024;
-const MESSAGE_MAX = 16 * 1024;
 
 const { apply } = Reflect;
-const { stringify, parse } = JSON;
 const { isFinite } = Number;
 const { isModuleNamespaceObject, isNativeError } = require('util').types;
 const { inspect } = require('util');
 const { reallyExit } = process;
 const { writeSync } = fs;
-const { from, byteLength } = Buffer;
+const { from, byteLength: size } = Buffer;
 
 let tools; // of javascript.js: what makes the place of a syntax error the program's
 
@@ -86,36 +76,7 @@ function givenArguments(event) {
     return event.given;
 }
 
-/* Positions are filled already, as far as names are known; a hole is `undefined`, which makes a
-   default apply. What is left by name becomes one last object. */
-function bind(event) {
-    return place(givenArguments(event), event.optionsAt);
-}
-
-function place({ args, kwargs, holes }, optionsAt) {
-    for (const i of holes || []) args[i] = undefined;
-    if (Object.keys(kwargs).length === 0) return args;
-    const at = optionsAt === undefined ? args.length : optionsAt;
-    if (at < args.length && args[at] !== undefined && args[at] !== null &&
-        typeof args[at] === 'object') {
-        args[at] = { ...args[at], ...kwargs };
-    } else {
-        while (args.length < at) args.push(undefined);
-        args[at] = kwargs;
-    }
-    return args;
-}
-
 // ---- the program ----
-
-/* A function that tells what the program calls by that name; without one, by the name it is given:
-   a session learns of names only when it is called. */
-function peekAt(name) {
-    if (name === undefined) return ANY_NAME;
-    const root = name.split('.')[0];
-    return IDENTIFIER.test(root) && root !== 'default' ? `()=>typeof ${root}==="undefined"?void 0:${root}`
-        : '()=>void 0';
-}
 
 /* A script, or the body of a function: what stands before the program in its first line is ours. */
 function build(job, prefix, code, parameters) {
@@ -260,47 +221,6 @@ function find(job, started) {
         : new TypeError(`'${job.name}' is not a function but ${typeof last}`);
 }
 
-// ---- values ----
-
-async function collect(value) {
-    const items = [];
-    for await (const item of value) items.push(item);
-    return items;
-}
-
-function isGenerator(value) {
-    return value !== null && typeof value === 'object' && typeof value.next === 'function' &&
-        (typeof value[Symbol.iterator] === 'function' ||
-            typeof value[Symbol.asyncIterator] === 'function');
-}
-
-/* Maps and sets have a JSON form here; a number that JSON lacks is an error: null would be another value. */
-function replacer(key, value) {
-    if (value instanceof Set) return [...value];
-    if (value instanceof Map) return Object.fromEntries(value);
-    if (typeof value === 'number' && !isFinite(value)) {
-        throw new RangeError(`JSON has neither NaN nor infinite numbers, but there is one${
-            key === '' ? '' : ` at '${key}'`}; return null or a string instead`);
-    }
-    return value;
-}
-
-function valueText(value) {
-    if (typeof value === 'function' || typeof value === 'symbol') {
-        throw new TypeError(`a ${typeof value} is not JSON serializable`);
-    }
-    const text = stringify(value, replacer);
-    return text === undefined ? 'null' : text;
-}
-
-function checkSize(text, most, what = 'returned value') {
-    const n = byteLength(text);
-    if (n > most) {
-        throw new RangeError(`the ${what} has ${n} bytes as JSON, at most ${most} are allowed`);
-    }
-    return text;
-}
-
 // ---- failing ----
 
 function cleanStack(job, stack) {
@@ -435,7 +355,7 @@ class Session {
     /* What is to be said before the end is said at once, whatever waits before it. */
     farewell(error) {
         const text = errorText(this.job, error);
-        this.socket.write(from(`F${(byteLength(text) + this.token.length).toString(16)
+        this.socket.write(from(`F${(size(text) + this.token.length).toString(16)
             .padStart(8, '0')}${this.token}${text}`), () => leave(1));
     }
 

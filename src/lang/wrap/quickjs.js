@@ -10,19 +10,11 @@
  */
 import * as std from 'std';
 
-const HEAD = 9;
-const ANONYMOUS = '__anonymous_wrapper__';
-const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname', '__sandbox__'];
-const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
-const ANY_NAME = '(name)=>{"use strict";return eval(name)}';
 const MODULE = /^\s*(?:import\b(?!\s*\()|export\b)/m;
 const ASCII = /^[\x01-\x7f]*$/;
 const MISSING = '\u5fc5\u987b\u5b9a\u4e49 handler(event) \u51fd\u6570'; // the original executor says it so
-const STACK_MAX = 64 * 1024;
-const MESSAGE_MAX = 16 * 1024;
 const REHEARSALS = 20;
 
-const { stringify, parse } = JSON;
 const { isFinite } = Number;
 let modules = 0;
 const channel = std.open('/dev/channel', 'r+');
@@ -127,25 +119,6 @@ function givenArguments(event) {
     return event.given;
 }
 
-/* Positions are filled already, as far as names are known; a hole is `undefined`, which makes a
-   default apply. What is left by name becomes one last object. */
-function bind(event) {
-    return place(givenArguments(event), event.optionsAt);
-}
-
-function place({ args, kwargs, holes }, optionsAt) {
-    for (const i of holes || []) args[i] = undefined;
-    if (Object.keys(kwargs).length === 0) return args;
-    const at = optionsAt === undefined ? args.length : optionsAt;
-    if (at < args.length && args[at] !== undefined && args[at] !== null && typeof args[at] === 'object') {
-        args[at] = { ...args[at], ...kwargs };
-    } else {
-        while (args.length < at) args.push(undefined);
-        args[at] = kwargs;
-    }
-    return args;
-}
-
 // ---- the program ----
 
 function directory(path) {
@@ -173,14 +146,6 @@ function requireFrom(dir, cache) {
         }
         return cache[path].exports;
     };
-}
-
-/* A function that tells what the program calls by that name; without one, by the name it is given:
-   a session learns of names only when it is called. */
-function peekAt(name) {
-    if (name === undefined) return ANY_NAME;
-    const root = name.split('.')[0];
-    return IDENTIFIER.test(root) && root !== 'default' ? `()=>typeof ${root}==="undefined"?void 0:${root}` : '()=>void 0';
 }
 
 function compile(code, name, isAsync) {
@@ -276,44 +241,6 @@ function find(job, started) {
     }
     throw found === undefined ? new Error(`Function '${job.name}' not found`)
         : new TypeError(`'${job.name}' is not a function but ${typeof found}`);
-}
-
-// ---- values ----
-
-async function collect(value) {
-    const items = [];
-    for await (const item of value) items.push(item);
-    return items;
-}
-
-function isGenerator(value) {
-    return value !== null && typeof value === 'object' && typeof value.next === 'function' &&
-        (typeof value[Symbol.iterator] === 'function' || typeof value[Symbol.asyncIterator] === 'function');
-}
-
-function replacer(key, value) {
-    if (value instanceof Set) return [...value];
-    if (value instanceof Map) return Object.fromEntries(value);
-    if (typeof value === 'number' && !isFinite(value)) {
-        throw new RangeError(`JSON has neither NaN nor infinite numbers, but there is one${
-            key === '' ? '' : ` at '${key}'`}; return null or a string instead`);
-    }
-    return value;
-}
-
-/* QuickJS with bignum would write a BigInt as a number; node refuses. */
-function valueText(value) {
-    if (typeof value === 'function' || typeof value === 'symbol') {
-        throw new TypeError(`a ${typeof value} is not JSON serializable`);
-    }
-    const text = stringify(value, replacer);
-    return text === undefined ? 'null' : text;
-}
-
-function checkSize(text, most, what = 'returned value') {
-    const n = size(text);
-    if (n > most) throw new RangeError(`the ${what} has ${n} bytes as JSON, at most ${most} are allowed`);
-    return text;
 }
 
 // ---- failing ----
