@@ -116,11 +116,12 @@ def test_root_of_a_user_namespace_is_served(make_daemon, tmp_path, option):
 ])
 def test_run_as_an_ordinary_user_says_what_it_lacks(tmp_path, env, flags, level):
     """The script itself, with stand-ins for what it calls."""
-    harness.need(os.geteuid() == 0, "to become somebody else")
+    harness.need(os.geteuid() == 0, "to become another user")
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
     source = pathlib.Path(__file__).parents[2] / "run"
     for name, text in {"run": source.read_text(), "tools/install-deps": "#!/bin/sh\n", "build/build.ninja": "",
+                       "tools/list-sources": "#!/bin/sh\n", "build/.sources": "",
                        "tools/fetch-grammars": "#!/bin/sh\n",
                        "build/sandbox-executor": "#!/bin/sh\necho level=$ISOLATION_LEVEL\n"}.items():
         path = tmp_path / name

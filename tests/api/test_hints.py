@@ -19,7 +19,7 @@ def test_401_says_where_the_secret_is(daemon):
 
 
 @pytest.mark.parametrize("method, path, near", [
-    ("POST", "/excute", "POST /execute?"),
+    ("POST", "/exekute", "POST /execute?"),
     ("POST", "/v1/execute", "POST /execute?"),
     ("POST", "/v1/function/call", "POST /v1/functions/call?"),
     ("GET", "/v1/sandbox", "/v1/sandboxes?"),

@@ -7,7 +7,7 @@
 struct shaping;
 
 /*
- * The error object of the families that are not somebody else's:
+ * The error object of our own families:
  * {"error_code","description","error_detail","solution","request_id","detail"}.
  * NULL members become null; `detail_json` is raw JSON, NULL: the error_detail
  * (or the description) as a string.

@@ -102,8 +102,8 @@ int auth_replace(struct auth *a, const char *secret, uint64_t overlap_ms, struct
     return 1;
 }
 
-/* mkdir -p of the directory part. Parents are made as others would make them: whoever the daemon
- * becomes has to pass. Only the last directory is private, and gets the owner. */
+/* mkdir -p of the directory part. Parents are open to all users: the user that the daemon becomes
+ * has to pass. Only the last directory is private, and gets the owner. */
 static int make_directory(const struct auth_conf *conf, struct err *e)
 {
     char dir[AUTH_PATH_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Who may call: one bearer secret, known from the start (static), claimed by
- * the first caller and kept on disk (pool), or nobody asked (none).
+ * the first caller and kept on disk (pool), or none is needed (none).
  */
 #pragma once
 
@@ -20,7 +20,7 @@ struct auth_conf {
     enum auth_mode mode;
     const char *secret; /* static: not empty; otherwise empty or NULL */
     const char *path;   /* pool: where the claimed secret is kept */
-    /* pool, opened as root for a daemon that becomes somebody else: the owner of a directory that
+    /* pool, opened as root for a daemon that becomes another user: the owner of a directory that
      * had to be made; (uid_t)-1 leaves it alone. */
     uid_t uid;
     gid_t gid;
@@ -60,5 +60,5 @@ const char *auth_bearer(const char *authorization);
  */
 enum auth_verdict auth_check(struct auth *a, const char *token, struct err *e);
 enum auth_mode auth_mode(const struct auth *a);
-/* False: anybody who reaches the port may call (mode none, and pool before its claim). */
+/* False: every client that reaches the port may call (mode none, and pool before its claim). */
 bool auth_has_secret(const struct auth *a);

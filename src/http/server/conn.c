@@ -101,7 +101,7 @@ bool conn_at_rest(const struct conn *c)
     return c->state == CONN_HEAD && c->in.n == 0 && conn_pending(c) == 0;
 }
 
-/* The record of a finished call. The query may carry what is nobody's business: not logged. */
+/* The record of a finished call. The query may carry secrets: it is not logged. */
 static void log_call(const struct http_call *call)
 {
     const struct log *l = call->srv->conf.log;
@@ -449,7 +449,7 @@ bool conn_has_unread(const struct conn *c)
 
 /*
  * Ends a call from our side: its handler is told. What has begun is broken off, without a last
- * chunk or an answer that asks for it again: nobody may take it for whole, or for not begun.
+ * chunk or an answer that asks for it again: a client must not take it for whole, or for not begun.
  */
 static void end_early(struct conn *c)
 {

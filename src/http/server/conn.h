@@ -169,7 +169,7 @@ enum call_state {
 
 struct http_call {
     struct http_server *srv;   /* borrowed */
-    struct conn *conn;         /* borrowed; NULL: the client left and nobody wanted to know */
+    struct conn *conn;         /* borrowed; NULL: the client left, and there is no gone callback */
     const struct route *route; /* borrowed; NULL: no path matched */
     const struct dialect *dialect;
     LIST_ENTRY(http_call) orphan_link;
@@ -242,7 +242,7 @@ void conn_run(struct conn *c); /* parse what waits, write, arm what belongs to t
 void conn_shutdown(struct conn *c, bool now); /* draining begins (or its time is over) */
 void conn_on_eof(struct conn *c);             /* the client will send no more, or is gone */
 bool conn_at_rest(const struct conn *c);      /* between requests, nothing to send */
-bool conn_has_unread(const struct conn *c);   /* input that nobody has read yet */
+bool conn_has_unread(const struct conn *c);   /* input that is not read yet */
 void conn_read_now(struct conn *c); /* what the loop would do next with it; may close it */
 
 /* conn_in.c: from bytes to a dispatched call */

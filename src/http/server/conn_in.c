@@ -18,8 +18,8 @@ bool conn_body_paused(const struct conn *c)
 
 /*
  * May another request follow this answer? Not after the rest of a body that is
- * too long to throw away, nor when the client still waits for a permission to
- * send it: whether it will then send it or not is anybody's guess.
+ * too long to throw away, nor when the client still waits for 100 Continue: it
+ * may send the body after this answer, or not.
  */
 void conn_decide_keep(struct conn *c)
 {

@@ -134,7 +134,7 @@ struct framing {
     unsigned hosts;
 };
 
-/* Only what may stand in an authority: anything else is somebody trying something. */
+/* Only what may stand in an authority: anything else is refused. */
 static int on_host(struct framing *f, const char *value)
 {
     if (value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -271,7 +271,7 @@ static int chunk_size(struct h1_chunks *c, unsigned char ch)
     return 0;
 }
 
-/* Bytes nobody reads (extensions, trailers) must be text and must end some day. */
+/* Bytes that are thrown away (extensions, trailers) must be text, and their number is limited. */
 static int chunk_junk(struct h1_chunks *c, unsigned char ch)
 {
     if ((ch < 0x20 && ch != '\t') || ch == 0x7f || ++c->junk > H1_CHUNK_JUNK_MAX)

@@ -75,7 +75,7 @@ enum { HTTP_STREAM_HIGH = 64 * 1024 };
  */
 typedef void http_gone_fn(void *user);
 void http_on_gone(struct http_call *c, http_gone_fn *fn, void *user);
-/* Has the client of a call without it left? Whatever the answer, nobody gets it. */
+/* Has the client of a call without a gone callback left? Its answer is sent to no one. */
 bool http_is_left(const struct http_call *c);
 /* The queue fell below the high mark. */
 typedef void http_drain_fn(void *user);

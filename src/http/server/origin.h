@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does a request come from a web page of somebody else? Asked only while no secret protects the
- * API: a browser on the same machine or network would otherwise be everybody's client.
+ * Does a request come from a web page of another site? Asked only while no secret protects the
+ * API: a page in a browser on the same machine or network could otherwise call it.
  */
 #pragma once
 

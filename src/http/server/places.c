@@ -29,14 +29,14 @@ static uint64_t reserved(const struct http_server *s)
     return s->conf.connections_max / PLACES_RESERVED_SHARE;
 }
 
-/* Connections that nobody has vouched for yet. */
+/* Connections without trust. */
 static uint64_t strangers(const struct http_server *s)
 {
     return s->count.open - s->trusted_n;
 }
 
 /*
- * Closes the connection that has been idle longest. What it has sent and nobody has read is read
+ * Closes the connection that has been idle longest. Its unread input is read
  * first: a request among it is answered, and may bring the secret. A connection that is idle again
  * after that is closed; one whose request is under way is kept, and the next is looked at.
  */

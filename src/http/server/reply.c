@@ -121,8 +121,8 @@ static void put_head(struct http_call *c, const char *type, int64_t length)
 }
 
 /*
- * Begins the answer. False when there is nobody to answer: the call has been
- * answered, or its client is gone and the call (then freed) with it.
+ * Begins the answer. False when no client waits for one: the call has been answered, or its
+ * client is gone; then the call is freed.
  */
 static bool begin(struct http_call *c, int status, const char *type, int64_t length)
 {

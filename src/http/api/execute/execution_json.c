@@ -48,7 +48,7 @@ static void write_artifact_paths(struct jw *w, const struct artifacts *a)
     jw_array_end(w);
 }
 
-/* Files that nobody can ask for: there is no copy of them. */
+/* Files that cannot be downloaded: there is no copy of them. */
 static void write_lost(struct jw *w, const struct artifacts *a)
 {
     jw_key(w, "left_out");

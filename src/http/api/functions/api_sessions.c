@@ -198,7 +198,7 @@ static void call_stream(struct http_call *c, struct fsession *session, struct bu
     http_on_gone(c, stream_gone, s);
     http_on_drain(c, stream_drained, s);
     if (turn_is_read(s->turn))
-        stream_begin(s); /* it is a call: whoever reads may know at once */
+        stream_begin(s); /* it is a call: the client may know at once */
 }
 
 void api_session_call(struct http_call *c)

@@ -26,7 +26,7 @@ enum {
 struct file_call {
     struct work work; /* first */
     struct activity activity;
-    struct http_call *call; /* NULL: nobody to answer */
+    struct http_call *call; /* NULL: the client is gone */
     struct filework *filework;
     struct koyeb_body body;
     struct buf text; /* of the request, while it is parsed on a worker */

@@ -12,7 +12,7 @@
 enum {
     ESCAPE_FACTOR = 6, /* one byte becomes at most \u00XX */
     REPLY_SLACK = 512,
-    ID_MAX = 1024, /* of a process, as somebody may write it */
+    ID_MAX = 1024, /* of a process, in a request */
     NUMBER_MAX = 24,
     STAMP_MAX = 48,
 };

@@ -234,7 +234,7 @@ static void write_jails(struct jw *w, const struct app *a)
     jw_array_end(w);
 }
 
-/* Which interpreters are warmed: those that nobody has asked for yet are cold. */
+/* Which interpreters are warmed: those that no request has needed yet are cold. */
 static void write_templates(struct jw *w, const struct jail *j)
 {
     jw_key(w, "templates");

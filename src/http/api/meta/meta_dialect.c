@@ -5,8 +5,8 @@
 
 /* clang-format off */
 static const struct route meta_rows[] = {
-    {"GET",    "/",                  api_root,         0,          "meta", "what this is",                        NULL,
-     .answer = {{200, "Root"}}},
+    {"GET",    "/",                  api_root,         0,          "meta", "what this is; a browser is led to /docs", NULL,
+     .answer = {{200, "Root"}, {307}}},
     {"GET",    "/health",            api_health,       ROUTE_HEAD, "meta", "can work be accepted",                NULL,
      .answer = {{200, "Health"}}},
     {"GET",    "/info",              api_info,         ROUTE_AUTH, "meta", "version, host and load",              NULL,

@@ -257,8 +257,8 @@ void api_raw_get(struct http_call *c)
 /* ---- conditions ---- */
 
 /*
- * Whoever sends one of these relies on it. What we cannot check in one step with the change itself
- * is refused, rather than not looked at. True: it was, and the call is answered.
+ * A client that sends one of these headers relies on it. They cannot be checked in one step with
+ * the change of the file, so such a request is refused. True: it was, and the call is answered.
  */
 static bool refuse_conditions(struct http_call *c)
 {
