@@ -222,7 +222,6 @@ struct following {
     struct activity activity;
     struct sse sse;
     struct logreader reader;
-    bool pumping;
 };
 
 static void following_free(struct following *f)
