@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that are lent: looked at, not opened. The list of them goes to whoever makes the sandbox
+ * Files that are lent: looked at, not opened. The list of them goes to the keeper of the sandbox
  * (walls/lazy.h); what overlays cannot show is copied instead.
  */
 #include <errno.h>

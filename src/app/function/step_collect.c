@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a call did to the files, read while the dead sandbox is still there; then what all of it
- * means for whoever asked.
+ * means for the caller.
  */
 #include "app/daemon/app.h"
 #include "app/function/call.h"
