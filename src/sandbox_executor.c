@@ -349,7 +349,7 @@ static int inside_open(struct daemon *d, struct err *e)
     if (events_open(d, e) < 0 || workers_open(a, e) < 0 ||
         store_open(a->config.state_dir, a->work, &a->store, e) < 0 || report_open(a, e) < 0)
         return -1;
-    if (app_init(a, e) < 0 || dependencies_open(a, e) < 0)
+    if (app_init(a, e) < 0 || dependencies_open(a, e) < 0 || package_sets_open(a, e) < 0)
         return -1;
     return sandboxes_open(a, &a->sandboxes, e);
 }

@@ -57,6 +57,7 @@ struct exec_spec {
     const struct exec_file *files;
     size_t files_n;
     const char *dependencies; /* directory inside, first on the module path; NULL: none */
+    const char *node_modules; /* directory inside with packages of npm; NULL: none */
     const char *workspace;    /* NULL: a fresh one; else the name of a kept workspace */
     struct limits limits;     /* limits.wall_ms is the time limit */
     bool asks_compiled;       /* whoever can is to tell what it is compiled to */

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/base64.h"
+#include "base/json.h"
 #include "base/os.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -181,6 +182,47 @@ int package_spec_check(const char *spec, size_t n, struct err *e)
     return 0;
 }
 
+/* A part of a name: it begins with no dot, dash or underscore. */
+static bool take_npm_part(struct reader *r)
+{
+    size_t n = strspn(r->p, LETTERS DIGITS "._-");
+
+    if (n == 0 || n > PACKAGE_NAME_MAX || !isalnum((unsigned char)r->p[0]))
+        return false;
+    r->p += n;
+    return true;
+}
+
+static bool take_npm(struct reader *r)
+{
+    if (take(r, "@") && (!take_npm_part(r) || !take(r, "/")))
+        return false;
+    if (!take_npm_part(r))
+        return false;
+    if (!take(r, "@"))
+        return true;
+    if (!*r->p)
+        return false;
+    r->p += strspn(r->p, LETTERS DIGITS " .^~<>=|*+-");
+    return true;
+}
+
+int package_npm_check(const char *spec, size_t n, struct err *e)
+{
+    char text[PACKAGE_SPEC_MAX + 1];
+    struct reader r = {.p = text};
+
+    if (n > PACKAGE_SPEC_MAX)
+        return err_set(e, ERR_CALLER, "a dependency is longer than %d bytes", PACKAGE_SPEC_MAX);
+    if (!is_printable(spec, n))
+        return err_set(e, ERR_CALLER, "a dependency contains bytes that are not printable ASCII");
+    memcpy(text, spec, n);
+    text[n] = '\0';
+    if (!take_npm(&r) || *r.p)
+        return refuse(e, text, "want 'name', '@scope/name', 'name@1.2' or 'name@^1.0'");
+    return 0;
+}
+
 /* ---- hosts ---- */
 
 /* Of a port only digits, and not too many of them; "" is no port. */
@@ -315,6 +357,35 @@ bool package_metadata_parse(const char *text, size_t n, struct package_dist *ret
         p += len + 1;
     }
     if (!d.name[0] || !d.version[0])
+        return false;
+    *ret = d;
+    return true;
+}
+
+static bool member_take(struct json_value object, const char *name, char *out, size_t max)
+{
+    struct buf text = BUF_INIT(max);
+    struct json_value v = json_member(object, name);
+    bool good = v.p && v.type == JSON_STRING && json_decode_string(v, 0, &text) == 0 &&
+                text.n > 0 && is_printable(text.p, text.n);
+
+    if (good) {
+        memcpy(out, text.p, text.n);
+        out[text.n] = '\0';
+    }
+    buf_done(&text);
+    return good;
+}
+
+bool package_json_parse(const char *text, size_t n, struct package_dist *ret)
+{
+    struct package_dist d = {.npm = true};
+    struct json_value v;
+    struct err e;
+
+    if (json_parse(text, n, 0, &v, &e) < 0 || v.type != JSON_OBJECT ||
+        !member_take(v, "name", d.name, PACKAGE_NAME_MAX) ||
+        !member_take(v, "version", d.version, PACKAGE_VERSION_MAX))
         return false;
     *ret = d;
     return true;

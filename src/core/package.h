@@ -43,10 +43,13 @@ struct package_index {
 
 struct package_dist {
     char name[PACKAGE_NAME_MAX + 1], version[PACKAGE_VERSION_MAX + 1];
+    bool npm; /* of a package of npm; else of Python */
 };
 
 /* Is it a requirement that may be handed to an installer? Says why not. */
 must_check int package_spec_check(const char *spec, size_t n, struct err *e);
+/* The same of npm: name, @scope/name, name@1.2, name@^1.0 || ~2.1. No path, address or alias. */
+must_check int package_npm_check(const char *spec, size_t n, struct err *e);
 /* An http or https address without query and fragment. No error quotes it. */
 must_check int package_index_parse(const char *url, size_t n, struct package_index *ret,
                                    struct err *e);
@@ -57,5 +60,7 @@ must_check int package_hosts_parse(const char *text, struct package_host *ret, s
                                    struct err *e);
 /* Name and version from the head of METADATA or PKG-INFO; false when one is missing or strange. */
 bool package_metadata_parse(const char *text, size_t n, struct package_dist *ret);
+/* The same from the head of a package.json, as far as it is JSON. */
+bool package_json_parse(const char *text, size_t n, struct package_dist *ret);
 /* A copy of a text in which the secret of the index shows nowhere, in no usual spelling. */
 void package_scrub(const struct package_index *index, const char *text, size_t n, struct buf *out);

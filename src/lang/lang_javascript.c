@@ -32,7 +32,7 @@ int lang_javascript_plan(const struct exec_spec *s, struct lang_job **ret, struc
 
     if (lang_job_new(s, &j, e) < 0 || lang_job_frames(j, s, s->mode, e) < 0)
         return -1;
-    if (!lang_needs_cold(s, start_vars, NULL))
+    if (!s->node_modules && !lang_needs_cold(s, start_vars, NULL)) /* read at the start, too */
         j->plan.template = TEMPLATE_NODE;
     lang_job_arg(j, "/usr/bin/node");
     if (j->plan.limits.memory_max > 0)

@@ -203,6 +203,9 @@ static int env_build(struct lang_job *j, const struct exec_spec *s, struct err *
         return -1;
     if (s->dependencies && env_put_string(j, "PYTHONPATH", s->dependencies, e) < 0)
         return -1;
+    if (s->node_modules && !is_asked_for(s, "NODE_PATH") &&
+        env_put_string(j, "NODE_PATH", s->node_modules, e) < 0)
+        return -1;
     if (!s->no_event_vars && env_put_event(j, s, e) < 0)
         return -1;
     return env_put_request(j, s, e);

@@ -169,6 +169,54 @@ void shelf_release(struct shelf_item *i)
     free(i);
 }
 
+bool shelf_has(const struct shelf *s, const char *owner)
+{
+    return current(s, owner) != 0;
+}
+
+bool shelf_is_held(const struct shelf *s, const char *owner)
+{
+    const struct shelf_item *i;
+    size_t n = strlen(owner);
+
+    LIST_FOREACH(i, &s->items, link)
+    if (strncmp(i->name, owner, n) == 0 && i->name[n] == '/')
+        return true;
+    return false;
+}
+
+/* Renamed first: the name may be given again before everything below it is removed. */
+void shelf_remove(struct shelf *s, const char *owner)
+{
+    char random[2 * RANDOM_BYTES + 1], gone[BUILD_NAME_MAX];
+
+    random_hex(random, RANDOM_BYTES);
+    (void)snprintf(gone, sizeof gone, ".old-%s", random);
+    if (renameat(s->dir, owner, s->dir, gone) == 0)
+        remove_later(s, gone);
+}
+
+struct keeping {
+    struct shelf *shelf;
+    bool (*keep)(void *user, const char *owner);
+    void *user;
+};
+
+static void keep_or_remove(void *user, const char *owner)
+{
+    const struct keeping *k = user;
+
+    if (owner[0] != '.' && !k->keep(k->user, owner))
+        shelf_remove(k->shelf, owner);
+}
+
+void shelf_keep_only(struct shelf *s, bool (*keep)(void *user, const char *owner), void *user)
+{
+    struct keeping k = {.shelf = s, .keep = keep, .user = user};
+
+    for_each(s->dir, ".", keep_or_remove, &k);
+}
+
 /* ---- filling ---- */
 
 static void build_free(struct shelf_build *b)

@@ -42,6 +42,12 @@ void shelf_close(struct shelf *s);
 
 /* What the owner has now, kept as it is until released; NULL: nothing, or no memory. */
 struct shelf_item *shelf_hold(struct shelf *s, const char *owner);
+bool shelf_has(const struct shelf *s, const char *owner);     /* anything */
+bool shelf_is_held(const struct shelf *s, const char *owner); /* by anybody */
+/* Takes everything from an owner of whom nothing is held. */
+void shelf_remove(struct shelf *s, const char *owner);
+/* The same for every owner of whom that is not true. */
+void shelf_keep_only(struct shelf *s, bool (*keep)(void *user, const char *owner), void *user);
 const char *shelf_item_name(const struct shelf_item *i); /* "owner/number" */
 void shelf_release(struct shelf_item *i);                /* NULL is fine */
 

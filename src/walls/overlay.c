@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
+#include "core/plan.h"
 
 enum { COPY_DEPTH_MAX = 8, PATH_ROOM = 128 };
 
@@ -276,6 +277,26 @@ static int bind_all(void)
     return 0;
 }
 
+/* Packages are mounted below /opt, which is about to be covered: they are put aside, and come back
+ * into the directory that is made for them. */
+static int put_packages_aside(const struct root_private *p)
+{
+    int r = p->dependencies < 0 ? 0 : make_dir(".packages", 0755, p->uid);
+
+    if (p->dependencies < 0 || r < 0)
+        return r;
+    if (mount(PLAN_DEPENDENCIES, STAGE "/.packages", NULL, MS_MOVE, NULL) < 0)
+        return -errno;
+    return make_dir("opt/sandbox-venv", 0755, p->uid);
+}
+
+static int put_packages_back(const struct root_private *p)
+{
+    if (p->dependencies < 0)
+        return 0;
+    return mount(STAGE "/.packages", PLAN_DEPENDENCIES, NULL, MS_MOVE, NULL) < 0 ? -errno : 0;
+}
+
 /* Layers stay with their overlays; nobody inside can reach them by name. */
 static int close_stage(void)
 {
@@ -298,6 +319,10 @@ int overlay_mount(const struct root_private *p)
     if (r == 0)
         r = writable_usr(p->uid);
     if (r == 0)
+        r = put_packages_aside(p);
+    if (r == 0)
         r = bind_all();
+    if (r == 0)
+        r = put_packages_back(p);
     return r ? r : close_stage();
 }

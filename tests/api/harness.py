@@ -354,6 +354,8 @@ class Daemon:
             "STATE_DIR": str(self.state_dir), "LOG_FORMAT": "json", "LOG_LEVEL": "debug",
             "SANDBOX_AUTH_MODE": "static", "SANDBOX_SECRET": secrets.token_urlsafe(24),
             "DAEMON_CANARY": CANARY,
+            # no test asks another host for packages; the port of "discard" is closed
+            "PACKAGE_INDEX": "http://127.0.0.1:9/simple", "PACKAGE_REGISTRY": "http://127.0.0.1:9/",
         }
         if SLOW > 1:  # of programs that name no time, which is also how long one of them may hang
             base["DEFAULT_TIMEOUT"] = str(int(30 * SLOW))

@@ -92,6 +92,7 @@ def test_usage_names_programs_and_their_options(name, kind, text, why):
 SECTION = re.compile(r'<h3 id=(\w+)>.*?(?=<h3|<h2|</main>)', re.S)
 # Examples with a value that only a longer story could have, and the status they get.
 PLACEHOLDER = {"postInternalSessionConfigSync": {200, 501}, "postFunctionsSync": {404}, "postKillProcess": {400},
+               "postPackages": {422, 501}, "getPackagesId": {404}, "deletePackagesId": {404},
                "postSandboxesIdKillProcess": {400}}
 
 

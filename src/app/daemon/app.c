@@ -115,6 +115,7 @@ int app_init(struct app *a, struct err *e)
     fsessions_init(&a->fsessions);
     inspections_init(&a->inspections);
     dependencies_init(&a->dependencies);
+    package_sets_init(&a->package_sets);
     if (code_cache_new(c->code_cache_mb << 20, &a->codes, e) < 0 ||
         compile_cache_open(c->state_dir, &a->programs, e) < 0 ||
         kept_calls_new(c->retain_s, &a->kept, e) < 0)
@@ -142,6 +143,7 @@ void app_done(struct app *a)
     inspections_done(a);
     kept_calls_free(take_ptr(&a->kept));
     dependencies_done(&a->dependencies);
+    package_sets_done(&a->package_sets);
     compile_cache_close(take_ptr(&a->programs));
     registry_done(&a->registry);
     code_cache_free(take_ptr(&a->codes));

@@ -15,6 +15,7 @@
 #include "app/function/call.h"
 #include "app/function/inspection.h"
 #include "app/packages/dependencies.h"
+#include "app/packages/sets.h"
 #include "app/session/fsession.h"
 #include "app/task.h"
 #include "base/log.h"
@@ -35,6 +36,7 @@ struct sandboxes;
 struct compile_cache;
 struct kept_calls;
 struct shelf;
+struct shelf_item;
 struct survey;
 
 enum { APP_VERSION_MAX = 32 }; /* a language's version */
@@ -72,6 +74,7 @@ struct app {
     struct disk_looks looks; /* at workspaces of sessions */
     struct shelf *shelf; /* owned by main: dependencies of sessions; NULL: the jail mounts none */
     struct dependencies dependencies;
+    struct package_sets package_sets;
     struct sandboxes *sandboxes; /* owned by main: persistent ones */
     struct expose *expose;       /* owned by main: the proxy into the default one, or NULL */
     struct metrics metrics;
@@ -96,6 +99,7 @@ struct exec_order {
     uint64_t asked_us;               /* when the request was complete */
     const unsigned char *digest;     /* SHA-256 of what was asked for; NULL: never compared */
     struct execution_waiter *waiter; /* borrowed until done() or left; NULL: nobody waits */
+    struct shelf_item *packages;     /* taken if it succeeds; NULL: those of the session */
 };
 
 /* Limits of an execution as configured; wall_ms from the request. */

@@ -312,12 +312,11 @@ static void on_file(void *user, struct run_file *f)
 
 /* ---- starting ---- */
 
-/* Those the session has now, whatever it had when this was asked for. */
+/* What was asked for; else what the session has now, whatever it had when this was asked for. */
 static void hold_dependencies(struct execution *x)
 {
-    if (!x->session || !x->app->shelf)
-        return;
-    x->dependencies = shelf_hold(x->app->shelf, x->session->name);
+    if (!x->dependencies && x->session && x->app->shelf)
+        x->dependencies = shelf_hold(x->app->shelf, x->session->name);
     if (x->dependencies)
         x->task.plan->dependencies = shelf_item_name(x->dependencies);
 }
@@ -570,6 +569,12 @@ static int prepare(struct execution *x, const struct exec_order *o, struct err *
         spec.workspace = x->session->workspace;
         spec.dependencies = a->shelf ? PLAN_DEPENDENCIES : NULL;
     }
+    if (o->packages) {
+        if (spec.wasm)
+            return err_set(e, ERR_CALLER, "packages: WebAssembly cannot use them");
+        spec.dependencies = PLAN_DEPENDENCIES;
+        spec.node_modules = PLAN_DEPENDENCIES "/node_modules";
+    }
     x->lang = a->langs->find(spec.language);
     know_code(a, &spec);
     if (a->langs->plan(&spec, &x->task.plan, e) < 0)
@@ -594,7 +599,9 @@ int app_execute(struct app *a, const struct exec_order *o, struct execution **re
     x = execution_new(a, o);
     if (!x)
         return err_set(e, ERR_HOST, "no memory for an execution");
+    x->dependencies = o->packages;
     if (prepare(x, o, e) < 0 || task_begin(&x->task, e) < 0) {
+        x->dependencies = NULL; /* the caller's again */
         execution_free(x);
         return -1;
     }

@@ -10,9 +10,16 @@
 #include "base/os.h"
 #include "base/utf8.h"
 
-enum { PORT_HTTPS = 443 };
+enum { PORT_HTTPS = 443, SAID_MAX = 2048 };
 
 /* ---- ending ---- */
+
+static void specs_free(char **specs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(specs[i]);
+    free(specs);
+}
 
 static void dependency_free(struct dependency_sync *s)
 {
@@ -23,13 +30,13 @@ static void dependency_free(struct dependency_sync *s)
     task_done(&s->task);
     session_leave(&a->sessions, s->session);
     shelf_build_drop(s->build);
-    for (size_t i = 0; i < s->specs_n; i++)
-        free(s->specs[i]);
-    free(s->specs);
+    specs_free(s->specs, s->specs_n);
+    specs_free(s->npm, s->npm_n);
     free(s->hosts);
     free(s->dists);
     buf_done(&s->error);
     explicit_bzero(&s->index, sizeof s->index);
+    explicit_bzero(&s->registry, sizeof s->registry);
     free(s);
 }
 
@@ -48,13 +55,14 @@ static void log_end(const struct dependency_sync *s)
     bool ok = s->answer.status == DEPENDENCY_OK;
 
     log_event(&a->log, ok ? LOG_INFO : LOG_WARN, ok ? "dependencies_synced" : "dependencies_failed",
-              LOG_STR("session_id", s->session->id), LOG_STR("request_id", s->request_id),
-              LOG_STR("index_host", s->index.host.name),
-              LOG_INT("requirements", (int64_t)s->specs_n),
+              LOG_STR("session_id", dependency_session(s)), LOG_STR("request_id", s->request_id),
+              LOG_STR("owner", s->owner), LOG_STR("index_host", s->index.host.name),
+              LOG_INT("requirements", (int64_t)(s->specs_n + s->npm_n)),
               LOG_INT("installed", (int64_t)s->dists_n), LOG_INT("files", (int64_t)s->files),
               LOG_INT("bytes", (int64_t)s->bytes), LOG_INT("transferred", (int64_t)s->transferred),
               LOG_INT("hosts_refused", (int64_t)s->refused),
-              LOG_STR("reason", s->specs_n ? end_reason_name(s->task.result.reason) : "exit"),
+              LOG_STR("reason",
+                      !dependency_is_empty(s) ? end_reason_name(s->task.result.reason) : "exit"),
               LOG_INT("duration_us", (int64_t)(clock_us() - s->started_us)));
 }
 
@@ -70,13 +78,16 @@ static int by_name(const void *x, const void *y)
 static void put_error(struct dependency_sync *s, const char *words)
 {
     const struct buf *said = s->task.result.err.n > 0 ? &s->task.result.err : &s->task.result.out;
-    struct buf clean = BUF_INIT(8 * s->task.result.err.max + 8);
+    struct buf once = BUF_INIT(8 * s->task.result.err.max + 8), clean = BUF_INIT(2 * once.max);
     size_t room;
 
     s->error = BUF_INIT(DEPENDENCY_ERROR_MAX);
     (void)buf_puts(&s->error, words);
     if (said->n > 0)
-        package_scrub(&s->index, said->p, said->n, &clean);
+        package_scrub(&s->index, said->p, said->n, &once);
+    if (once.n > 0)
+        package_scrub(&s->registry, once.p, once.n, &clean);
+    buf_done(&once);
     room = DEPENDENCY_ERROR_MAX - s->error.n - 2;
     if (clean.n > 0 && !clean.failed) {
         size_t skip = clean.n > room ? clean.n - room : 0;
@@ -100,6 +111,8 @@ void dependency_answer(struct dependency_sync *s, enum dependency_status status,
         qsort(s->dists, s->dists_n, sizeof *s->dists, by_name);
     s->answer.dists = s->dists;
     s->answer.dists_n = s->dists_n;
+    s->answer.files = s->files;
+    s->answer.bytes = s->bytes;
 }
 
 static void tell(struct task *t)
@@ -143,33 +156,46 @@ static int check_index(const struct app *a, const struct package_index *index, s
                          index->host.name, index->host.port);
 }
 
-static int copy_specs(struct dependency_sync *s, const struct dependency_order *o, struct err *e)
+static int copy_specs(const struct bytes *from, size_t n, char ***ret, size_t *ret_n, struct err *e)
 {
-    if (o->specs_n > DEPENDENCIES_MAX)
-        return err_set(e, ERR_CALLER, "more than %d dependencies", DEPENDENCIES_MAX);
-    for (size_t i = 0; i < o->specs_n; i++)
-        if (package_spec_check(o->specs[i].p, o->specs[i].n, e) < 0)
-            return -1;
-    s->specs = calloc(o->specs_n + 1, sizeof *s->specs);
-    for (size_t i = 0; s->specs && i < o->specs_n; i++) {
-        s->specs[i] = strndup(o->specs[i].p, o->specs[i].n);
-        if (!s->specs[i])
+    *ret = calloc(n + 1, sizeof **ret);
+    for (size_t i = 0; *ret && i < n; i++) {
+        (*ret)[i] = strndup(from[i].p, from[i].n);
+        if (!(*ret)[i])
             return err_set(e, ERR_HOST, "no memory for dependencies");
-        s->specs_n++;
+        ++*ret_n;
     }
-    return s->specs ? 0 : err_set(e, ERR_HOST, "no memory for dependencies");
+    return *ret ? 0 : err_set(e, ERR_HOST, "no memory for dependencies");
 }
 
-/* The index, where it keeps its files, and whatever the operator lets packages come from. */
+int dependencies_check(const struct bytes *specs, size_t specs_n, const struct bytes *npm,
+                       size_t npm_n, struct err *e)
+{
+    if (specs_n > DEPENDENCIES_MAX || npm_n > DEPENDENCIES_MAX)
+        return err_set(e, ERR_CALLER, "more than %d dependencies", DEPENDENCIES_MAX);
+    for (size_t i = 0; i < specs_n; i++)
+        if (package_spec_check(specs[i].p, specs[i].n, e) < 0)
+            return -1;
+    for (size_t i = 0; i < npm_n; i++)
+        if (package_npm_check(npm[i].p, npm[i].n, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* The indexes, where they keep their files, and whatever the operator lets packages come from. */
 static int copy_hosts(struct dependency_sync *s, struct err *e)
 {
     static const struct package_host files = {.name = "files.pythonhosted.org", .port = PORT_HTTPS};
     const struct dependencies *d = &s->app->dependencies;
 
-    s->hosts = calloc(2 + d->hosts_n, sizeof *s->hosts);
+    s->hosts = calloc(3 + d->hosts_n, sizeof *s->hosts);
     if (!s->hosts)
         return err_set(e, ERR_HOST, "no memory for dependencies");
-    s->hosts[s->hosts_n++].host = s->index.host;
+    if (s->index.host.name[0])
+        s->hosts[s->hosts_n++].host = s->index.host;
+    if (s->registry.host.name[0])
+        s->hosts[s->hosts_n++].host = s->registry.host;
+    s->needed_n = s->hosts_n;
     if (strcmp(s->index.host.name, "pypi.org") == 0)
         s->hosts[s->hosts_n++].host = files;
     for (size_t i = 0; i < d->hosts_n; i++)
@@ -177,17 +203,36 @@ static int copy_hosts(struct dependency_sync *s, struct err *e)
     return 0;
 }
 
+static int take_owner(struct dependency_sync *s, const struct dependency_order *o, struct err *e)
+{
+    if (!o->session_id) {
+        (void)snprintf(s->owner, sizeof s->owner, "%s", o->set);
+        return 0;
+    }
+    s->session = session_enter(&s->app->sessions, o->session_id);
+    if (!s->session)
+        return err_set(e, ERR_HOST, "no memory for a session");
+    s->task.ticket.lane = &s->session->dependencies;
+    (void)snprintf(s->owner, sizeof s->owner, "%s", s->session->name);
+    return 0;
+}
+
 static int prepare(struct dependency_sync *s, const struct dependency_order *o, struct err *e)
 {
     struct app *a = s->app;
 
-    if (package_index_parse(o->index.p, o->index.n, &s->index, e) < 0 ||
-        check_index(a, &s->index, e) < 0 || copy_specs(s, o, e) < 0 || copy_hosts(s, e) < 0)
+    if ((o->session_id || o->specs_n > 0) &&
+        (package_index_parse(o->index.p, o->index.n, &s->index, e) < 0 ||
+         check_index(a, &s->index, e) < 0))
         return -1;
-    s->session = session_enter(&a->sessions, o->session_id);
-    if (!s->session)
-        return err_set(e, ERR_HOST, "no memory for a session");
-    s->task.ticket.lane = &s->session->dependencies;
+    if (o->npm_n > 0 && (package_index_parse(o->registry.p, o->registry.n, &s->registry, e) < 0 ||
+                         check_index(a, &s->registry, e) < 0))
+        return -1;
+    if (dependencies_check(o->specs, o->specs_n, o->npm, o->npm_n, e) < 0 ||
+        copy_specs(o->specs, o->specs_n, &s->specs, &s->specs_n, e) < 0 ||
+        copy_specs(o->npm, o->npm_n, &s->npm, &s->npm_n, e) < 0 || copy_hosts(s, e) < 0 ||
+        take_owner(s, o, e) < 0)
+        return -1;
     (void)snprintf(s->request_id, sizeof s->request_id, "%s", o->request_id);
     iso_now(s->answer.started_at);
     s->started_us = clock_us();
@@ -222,16 +267,29 @@ int dependencies_sync(struct app *a, const struct dependency_order *o, struct de
     task_init(&s->task, &kind, &a->tasks, a->engine);
     TAILQ_INSERT_TAIL(&a->dependencies.active, s, link);
     if (prepare(s, o, e) < 0 || task_begin(&s->task, e) < 0) {
-        log_event(&a->log, LOG_WARN, "dependencies_refused", LOG_STR("session_id", o->session_id),
+        log_event(&a->log, LOG_WARN, "dependencies_refused",
+                  LOG_STR("session_id", o->session_id ? o->session_id : ""),
                   LOG_STR("request_id", o->request_id), LOG_STR("error", e->text));
         dependency_free(s);
         return -1;
     }
-    log_event(&a->log, LOG_INFO, "dependencies_asked", LOG_STR("session_id", s->session->id),
-              LOG_STR("request_id", s->request_id), LOG_STR("index_host", s->index.host.name),
-              LOG_INT("requirements", (int64_t)s->specs_n));
+    log_event(&a->log, LOG_INFO, "dependencies_asked", LOG_STR("session_id", dependency_session(s)),
+              LOG_STR("request_id", s->request_id), LOG_STR("owner", s->owner),
+              LOG_STR("index_host", s->index.host.name),
+              LOG_INT("requirements", (int64_t)(s->specs_n + s->npm_n)));
     *ret = s;
     return 0;
+}
+
+void dependencies_progress(const struct dependency_sync *s, struct dependency_progress *ret)
+{
+    const struct buf *said = s->task.result.err.n > 0 ? &s->task.result.err : &s->task.result.out;
+    size_t skip = said->n > SAID_MAX ? said->n - SAID_MAX : 0;
+
+    *ret = (struct dependency_progress){.loaded = s->relay ? relay_bytes(s->relay) : s->transferred,
+                                        .files = s->files};
+    if (said->n > 0 && !s->index.user_info[0] && !s->registry.user_info[0])
+        ret->said = (struct bytes){said->p + skip, said->n - skip};
 }
 
 void dependencies_leave(struct dependency_sync *s)

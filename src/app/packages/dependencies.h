@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The dependencies of a session: Python packages, installed as a whole and replaced as a whole.
+ * The dependencies of a session, or of a set (sets.h): packages of Python, and of npm in a set,
+ * installed as a whole and replaced as a whole.
  *
  *   dependencies_sync ─▶ ticket ─▶ resolve ─▶ install ─▶ copy ─▶ publish ─▶ done
  *                     (one at a time            │  in a sandbox of its own, in memory; the only way
@@ -44,6 +45,7 @@ struct dependency_answer {
     enum dependency_status status;
     const struct package_dist *dists; /* everything that is installed, by lower-case name */
     size_t dists_n;
+    uint64_t files, bytes;
     char started_at[DEPENDENCY_ISO_MAX], completed_at[DEPENDENCY_ISO_MAX];
     struct bytes error; /* "" when it worked; no secret of the index is in it */
 };
@@ -53,18 +55,30 @@ typedef void dependency_done_fn(void *user, const struct dependency_answer *answ
 
 /* Nothing of it is needed after the call. */
 struct dependency_order {
-    const char *session_id, *request_id;
-    struct bytes index;
-    const struct bytes *specs;
-    size_t specs_n;
+    const char *session_id; /* NULL: for a set, */
+    const char *set;        /* which is kept under that name */
+    const char *request_id;
+    struct bytes index;    /* of Python */
+    struct bytes registry; /* of npm */
+    const struct bytes *specs, *npm;
+    size_t specs_n, npm_n;
     dependency_done_fn *done;
     void *user;
 };
 
+/* May all of these be handed to an installer? ERR_CALLER names the first that may not. */
+must_check int dependencies_check(const struct bytes *specs, size_t specs_n,
+                                  const struct bytes *npm, size_t npm_n, struct err *e);
 /* Queues or starts it: 0, or -1 when something is refused (ERR_CALLER, ERR_DENIED), nothing more
  * can be queued (ERR_BUSY), or this host cannot do it (ERR_HOST). */
 must_check int dependencies_sync(struct app *a, const struct dependency_order *o,
                                  struct dependency_sync **ret, struct err *e);
+/* How far it is: bytes loaded, files kept, and the end of what the installer has said. */
+struct dependency_progress {
+    uint64_t loaded, files;
+    struct bytes said;
+};
+void dependencies_progress(const struct dependency_sync *s, struct dependency_progress *ret);
 /* Nobody wants to know any more: done() does not come, but it goes on. Not from inside done(). */
 void dependencies_leave(struct dependency_sync *s);
 

@@ -10,13 +10,14 @@ struct dependency_sync {
     TAILQ_ENTRY(dependency_sync) link;
     struct app *app; /* borrowed */
     struct task task;
-    struct session *session; /* shared */
+    struct session *session;     /* shared; NULL: of a set */
+    char owner[SHELF_OWNER_MAX]; /* under whose name it is kept */
     char request_id[REQUEST_ID_MAX + 1];
-    struct package_index index;
-    char **specs; /* owned, each */
-    size_t specs_n;
+    struct package_index index, registry;
+    char **specs, **npm; /* owned, each */
+    size_t specs_n, npm_n;
     struct relay_host *hosts; /* owned */
-    size_t hosts_n;
+    size_t hosts_n, needed_n; /* needed: the first ones, which must be there */
     uint64_t started_us;
 
     struct relay *relay;       /* owned */
@@ -39,6 +40,17 @@ struct dependency_sync {
 static inline struct dependency_sync *dependency_of(struct task *t)
 {
     return container_of(t, struct dependency_sync, task);
+}
+
+/* Nothing is to be installed: a session is given an empty directory. */
+static inline bool dependency_is_empty(const struct dependency_sync *s)
+{
+    return s->specs_n + s->npm_n == 0;
+}
+
+static inline const char *dependency_session(const struct dependency_sync *s)
+{
+    return s->session ? s->session->id : "";
 }
 
 /* ---- dependencies.c ---- */

@@ -16,13 +16,12 @@ enum {
     WORDS_MAX = 512,
     TRUSTED_MAX = PACKAGE_HOST_MAX + 16,
     MS_PER_S = 1000,
-    FIXED_ARGS = 24,
+    FIXED_ARGS = 8,
 };
 
 /* Where the installer puts packages; the rest of the workspace is its own. */
 #define SITE "site/"
 
-static const char proxy_url[] = "http://127.0.0.1:3128";
 _Static_assert(PLAN_RELAY_PORT == 3128, "the address of the relay, as text");
 
 /* Of the settings only ours count: an installer that builds a package starts another one. */
@@ -108,13 +107,13 @@ static enum task_go step_publish(struct task *t, struct err *e)
     char words[WORDS_MAX];
 
     (void)e;
-    if (s->specs_n > 0)
+    if (!dependency_is_empty(s))
         status = judge(s, words);
     if (status != DEPENDENCY_OK) {
         dependency_answer(s, status, words);
         return TASK_END;
     }
-    shelf_build_publish(take_ptr(&s->build), s->session->name, on_published, s);
+    shelf_build_publish(take_ptr(&s->build), s->owner, on_published, s);
     return TASK_WAIT;
 }
 
@@ -139,6 +138,20 @@ static bool ends_with(const char *path, const char *tail)
     return n > k && strcmp(path + n - k, tail) == 0;
 }
 
+/* "node_modules/name/package.json" and "node_modules/@scope/name/package.json". */
+static bool is_npm_metadata(const char *path)
+{
+    static const char modules[] = "node_modules/";
+    const char *at = path + sizeof modules - 1;
+
+    if (strncmp(path, modules, sizeof modules - 1) != 0 || *at == '.')
+        return false;
+    at = strchr(at, '/');
+    if (at && path[sizeof modules - 1] == '@')
+        at = strchr(at + 1, '/');
+    return at && strcmp(at, "/package.json") == 0;
+}
+
 /* "name-1.0.dist-info/METADATA", at the top. */
 static bool is_metadata(const char *path)
 {
@@ -148,12 +161,14 @@ static bool is_metadata(const char *path)
            (ends_with(path, ".dist-info/METADATA") || ends_with(path, ".egg-info/PKG-INFO"));
 }
 
-static void dist_add(struct dependency_sync *s, const char *head, size_t n)
+static void dist_add(struct dependency_sync *s, const char *path, const char *head, size_t n)
 {
     struct package_dist d, *grown;
     size_t max = s->dists_max ? 2 * s->dists_max : 32;
 
-    if (s->dists_n == DEPENDENCY_DISTS_MAX || !package_metadata_parse(head, n, &d))
+    if (s->dists_n == DEPENDENCY_DISTS_MAX ||
+        !(is_npm_metadata(path) ? package_json_parse(head, n, &d)
+                                : package_metadata_parse(head, n, &d)))
         return;
     if (s->dists_n == s->dists_max) {
         grown = realloc(s->dists, max * sizeof *grown);
@@ -172,8 +187,8 @@ static void on_added(void *user, bool ok, const char *path, const char *head, si
     s->adding--;
     if (!ok)
         s->bad_file = true;
-    else if (is_metadata(path))
-        dist_add(s, head, head_n);
+    else if (is_metadata(path) || is_npm_metadata(path))
+        dist_add(s, path, head, head_n);
     if (s->task.run && s->adding < FILES_AHEAD)
         run_files_resume(s->task.run);
     if (s->adding == 0 && task_waits_in(&s->task, step_collect))
@@ -199,7 +214,7 @@ static void on_file(void *user, struct run_file *f)
     }
     file.path = f->name + sizeof SITE - 1;
     file.size = (uint64_t)st.st_size;
-    file.head = is_metadata(file.path);
+    file.head = is_metadata(file.path) || is_npm_metadata(file.path);
     file.fd = take_fd(&f->fd);
     if (shelf_build_add(s->build, &file, on_added, s) < 0) {
         s->bad_file = true;
@@ -219,8 +234,8 @@ static void on_refused(void *user, const char *target)
     a->metrics.dependency_refused++;
     if (s->refused++ < REFUSED_LOGGED)
         log_event(&a->log, LOG_WARN, "dependency_host_refused",
-                  LOG_STR("session_id", s->session->id), LOG_STR("request_id", s->request_id),
-                  LOG_STR("target", target));
+                  LOG_STR("session_id", dependency_session(s)),
+                  LOG_STR("request_id", s->request_id), LOG_STR("target", target));
 }
 
 static void on_full(void *user)
@@ -271,45 +286,59 @@ struct limits dependency_limits(const struct app *a)
     return l;
 }
 
-/* An index without TLS is the caller's choice; nothing else becomes less strict by it. */
-static size_t put_args(const struct dependency_sync *s, const char **argv,
-                       char trusted[TRUSTED_MAX])
+/* Both installers, one after the other, as far as there is something to install. The number of
+ * Python packages comes first, then these, then those of npm. */
+static const char script[] =
+    "set -e; n=$1; shift; mkdir -p site\n"
+    "if ((n)); then\n"
+    "  /usr/bin/python3 -m pip install --target /workspace/site --no-cache-dir"
+    " --disable-pip-version-check --no-warn-script-location --no-input --progress-bar off"
+    " --retries 2 --proxy \"$http_proxy\" --index-url \"$INDEX\""
+    " ${TRUSTED:+--trusted-host \"$TRUSTED\"} -- \"${@:1:n}\"\n"
+    "fi\n"
+    "if (($# > n)); then\n"
+    "  npm install --prefix /workspace/site --registry \"$REGISTRY\" --proxy \"$http_proxy\""
+    " --https-proxy \"$http_proxy\" --cache /workspace/.tmp/npm --fetch-retries 2 --no-audit"
+    " --no-fund --no-update-notifier --no-progress -- \"${@:n+1}\"\n"
+    "fi\n";
+
+enum { SETTINGS = 3 };
+
+/* What differs between installations. An index without TLS is the caller's choice; nothing else
+ * becomes less strict by it. */
+struct settings {
+    char count[16];
+    char index[PACKAGE_URL_MAX + 16], registry[PACKAGE_URL_MAX + 16], trusted[TRUSTED_MAX + 16];
+    const char *envp[ARRAY_LEN(environment) + SETTINGS];
+    const char *argv[FIXED_ARGS + 2 * DEPENDENCIES_MAX + 1];
+};
+
+static void settings_make(const struct dependency_sync *s, struct settings *w)
 {
-    static const char *const fixed[] = {
-        "/usr/bin/python3",
-        "-m",
-        "pip",
-        "install",
-        "--target",
-        "/workspace/site",
-        "--no-cache-dir",
-        "--disable-pip-version-check",
-        "--no-warn-script-location",
-        "--no-input",
-        "--progress-bar",
-        "off",
-        "--retries",
-        "2",
-        "--proxy",
-        proxy_url,
-        "--index-url",
-    };
+    const char *const fixed[] = {"/bin/bash", "-c", script, "install", w->count};
     size_t n = 0;
 
-    _Static_assert(ARRAY_LEN(fixed) + 4 <= FIXED_ARGS, "room for all arguments of ours");
-    for (; n < ARRAY_LEN(fixed); n++)
-        argv[n] = fixed[n];
-    argv[n++] = s->index.url;
-    if (!s->index.tls) {
-        (void)snprintf(trusted, TRUSTED_MAX, "%s:%u", s->index.host.name, s->index.host.port);
-        argv[n++] = "--trusted-host";
-        argv[n++] = trusted;
-    }
-    argv[n++] = "--"; /* whatever follows is a requirement */
+    _Static_assert(ARRAY_LEN(fixed) <= FIXED_ARGS, "room for all arguments of ours");
+    (void)snprintf(w->count, sizeof w->count, "%zu", s->specs_n);
+    (void)snprintf(w->index, sizeof w->index, "INDEX=%s", s->index.url);
+    (void)snprintf(w->registry, sizeof w->registry, "REGISTRY=%s", s->registry.url);
+    (void)snprintf(w->trusted, sizeof w->trusted, "TRUSTED=");
+    if (s->index.host.name[0] && !s->index.tls)
+        (void)snprintf(w->trusted, sizeof w->trusted, "TRUSTED=%s:%u", s->index.host.name,
+                       s->index.host.port);
+    for (; environment[n]; n++)
+        w->envp[n] = environment[n];
+    w->envp[n++] = w->index;
+    w->envp[n++] = w->registry;
+    w->envp[n++] = w->trusted;
+    w->envp[n] = NULL;
+    for (n = 0; n < ARRAY_LEN(fixed); n++)
+        w->argv[n] = fixed[n];
     for (size_t i = 0; i < s->specs_n; i++)
-        argv[n++] = s->specs[i];
-    argv[n] = NULL;
-    return n;
+        w->argv[n++] = s->specs[i];
+    for (size_t i = 0; i < s->npm_n; i++)
+        w->argv[n++] = s->npm[i];
+    w->argv[n] = NULL;
 }
 
 static enum task_go step_install(struct task *t, struct err *e)
@@ -318,13 +347,12 @@ static enum task_go step_install(struct task *t, struct err *e)
         {.path = "/workspace/.tmp/", .mode = 0700}
     };
     static const struct run_events events = {.file = on_file, .relay = on_relay};
-    const char *argv[FIXED_ARGS + DEPENDENCIES_MAX + 1];
     struct dependency_sync *s = dependency_of(t);
-    char trusted[TRUSTED_MAX];
+    struct settings w;
     struct plan plan = {
         .template = TEMPLATE_EXEC,
-        .argv = argv,
-        .envp = environment,
+        .argv = w.argv,
+        .envp = w.envp,
         .cwd = "/workspace",
         .files = files,
         .files_n = ARRAY_LEN(files),
@@ -334,9 +362,9 @@ static enum task_go step_install(struct task *t, struct err *e)
     };
 
     (void)e;
-    if (s->specs_n == 0)
+    if (dependency_is_empty(s))
         return TASK_NEXT;
-    (void)put_args(s, argv, trusted);
+    settings_make(s, &w);
     return task_run(t, &plan, &events, NULL);
 }
 
@@ -347,9 +375,11 @@ static enum task_go step_prepare(struct task *t, struct err *e)
     struct err why;
 
     (void)e;
-    if (s->specs_n > 0 && s->hosts[0].n == 0) {
-        (void)snprintf(words, sizeof words, "host of the index '%.100s': %s", s->index.host.name,
-                       s->hosts[0].error);
+    for (size_t i = 0; !dependency_is_empty(s) && i < s->needed_n; i++) {
+        if (s->hosts[i].n > 0)
+            continue;
+        (void)snprintf(words, sizeof words, "host of the index '%.100s': %s", s->hosts[i].host.name,
+                       s->hosts[i].error);
         dependency_answer(s, DEPENDENCY_NOT_INSTALLED, words);
         return TASK_END;
     }
@@ -373,7 +403,7 @@ static void resolve(struct task *t)
 static enum task_go step_resolve(struct task *t, struct err *e)
 {
     (void)e;
-    return dependency_of(t)->specs_n > 0 ? task_beside(t, resolve, WORK_NAMES) : TASK_NEXT;
+    return dependency_is_empty(dependency_of(t)) ? TASK_NEXT : task_beside(t, resolve, WORK_NAMES);
 }
 
 /* clang-format off */

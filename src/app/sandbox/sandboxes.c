@@ -15,8 +15,15 @@
 #include "core/port_files.h"
 #include "core/port_run.h"
 #include "jail/inner.h"
+#include "store/shelf.h"
 
-enum { RESOLVER_MAX = 16 * 1024, ID_RANDOM = 16, MS_PER_S = 1000, US_PER_MS = 1000 };
+enum {
+    PACKAGE_PATHS = 2,
+    RESOLVER_MAX = 16 * 1024,
+    ID_RANDOM = 16,
+    MS_PER_S = 1000,
+    US_PER_MS = 1000
+};
 
 static const char default_name[] = "default";
 enum { DEFAULT_ENV_MAX = 256 };
@@ -50,6 +57,7 @@ static void persistent_free(struct persistent *p)
     for (size_t i = 0; i < p->env_n; i++)
         free(p->env[i]);
     free(p->env);
+    shelf_release(p->packages);
     free(p);
 }
 
@@ -234,11 +242,43 @@ static void seed_resolver(struct persistent *p)
 
 /* ---- making ---- */
 
+static bool is_named(const struct persistent_spec *spec, const char *name)
+{
+    for (size_t i = 0; i < spec->env_n; i++)
+        if (strcmp(spec->env[i].name.p, name) == 0)
+            return true;
+    return false;
+}
+
+/* Where the interpreters look for what is mounted; a variable of the request says it better. */
+static int put_package_paths(struct persistent *p, const struct persistent_spec *spec,
+                             struct err *e)
+{
+    static const struct {
+        const char *name, *value;
+    } paths[] = {
+        {"PYTHONPATH", PLAN_DEPENDENCIES                },
+        {"NODE_PATH",  PLAN_DEPENDENCIES "/node_modules"},
+    };
+
+    _Static_assert(ARRAY_LEN(paths) == PACKAGE_PATHS, "room for them");
+    for (size_t i = 0; p->packages && i < ARRAY_LEN(paths); i++) {
+        if (is_named(spec, paths[i].name))
+            continue;
+        if (asprintf(&p->env[p->env_n], "%s=%s", paths[i].name, paths[i].value) < 0)
+            return err_set(e, ERR_HOST, "no memory");
+        p->env_n++;
+    }
+    return 0;
+}
+
 static int put_env(struct persistent *p, const struct persistent_spec *spec, struct err *e)
 {
-    p->env = calloc(spec->env_n + 1, sizeof *p->env);
+    p->env = calloc(spec->env_n + PACKAGE_PATHS + 1, sizeof *p->env);
     if (!p->env)
         return err_set(e, ERR_HOST, "no memory");
+    if (put_package_paths(p, spec, e) < 0)
+        return -1;
     for (size_t i = 0; i < spec->env_n; i++) {
         const struct exec_var *v = &spec->env[i];
 
@@ -298,7 +338,8 @@ static int start(struct persistent *p, struct err *e)
         .spec = {.template = TEMPLATE_EXEC,
                  .limits = &p->limits,
                  .persistent = true,
-                 .host_network = p->host_network},
+                 .host_network = p->host_network,
+                 .dependencies = p->packages ? shelf_item_name(p->packages) : NULL},
         .start_ms = (unsigned)a->config.helper_answer_ms,
         .dead = on_dead,
         .user = p,
@@ -359,7 +400,9 @@ int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
     if (!p)
         return err_set(e, ERR_HOST, "no memory for a sandbox");
     TAILQ_INSERT_TAIL(&s->ending, p, link); /* until it is complete */
+    p->packages = spec->packages;
     if (put_env(p, spec, e) < 0 || start(p, e) < 0) {
+        p->packages = NULL; /* the caller's again */
         persistent_free(p);
         return -1;
     }

@@ -33,6 +33,7 @@ struct expose;
 struct jail;
 struct process;
 struct run_engine;
+struct shelf_item;
 struct sandboxes;
 
 enum {
@@ -76,7 +77,8 @@ struct persistent {
     char **env; /* owned: NAME=value, NULL-terminated */
     size_t env_n;
     struct inside inside;
-    struct jail *jail; /* borrowed: where it was made */
+    struct jail *jail;           /* borrowed: where it was made */
+    struct shelf_item *packages; /* held; NULL: none */
     bool host_network;
     bool ending;
     char port[PERSISTENT_PORT_MAX + 1]; /* bound; "": none */
@@ -111,6 +113,7 @@ struct persistent_spec {
     struct limits limits;
     uint64_t idle_ms;
     bool host_network;
+    struct shelf_item *packages; /* taken if it succeeds; NULL: none */
     const struct exec_var *env;
     size_t env_n;
 };

@@ -19,6 +19,7 @@ api_fn api_sandbox_create, api_sandboxes_list, api_sandbox_get, api_sandbox_dele
 api_fn api_raw_get, api_raw_put, api_raw_delete;
 api_fn api_function_call, api_function_sync, api_inspect;
 api_fn api_dependencies_sync;
+api_fn api_packages_create, api_packages_list, api_packages_get, api_packages_delete;
 api_fn api_session_create, api_sessions_list, api_session_get, api_session_call;
 api_fn api_session_reset, api_session_delete;
 api_fn api_execute, api_execution_list, api_execution_get, api_execution_delete, api_artifact;
@@ -26,7 +27,7 @@ api_fn api_execute, api_execution_list, api_execution_get, api_execution_delete,
 /* The body of POST /execute, shaped. */
 struct execute_body {
     struct bytes execution_id, session_id, language, code, input, template, isolation, mode;
-    struct json_value event;
+    struct json_value event, packages;
     struct shape_strings vars;
     struct shape_strings files;
     struct execute_limits {
@@ -38,7 +39,7 @@ struct execute_body {
 extern const struct shape execute_shape; /* its checks want the struct app as `user` */
 
 extern const struct shape inspect_shape, sync_shape, reset_shape, create_shape;
-extern const struct shape dependencies_shape;
+extern const struct shape dependencies_shape, packages_shape;
 
 /* Who answers what: one row per dialect; ends with NULL. */
 extern const struct dialect *const api_dialects[];

@@ -11,7 +11,8 @@
     row(execute) \
     row(functions) \
     row(koyeb) \
-    row(sandboxes)
+    row(sandboxes) \
+    row(packages)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct dialect name##_dialect;

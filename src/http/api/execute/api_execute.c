@@ -17,6 +17,7 @@
 #include "http/api/execute/execution_json.h"
 #include "http/api/execute/execution_reply.h"
 #include "http/api/execute/execution_stream.h"
+#include "http/api/packages/packages.h"
 #include "http/api/problem.h"
 #include "http/server/reply.h"
 
@@ -324,6 +325,8 @@ static const struct shape_field fields[] = {
      "standard input; without 'event', a JSON object in it is also the event"},
     {"env_vars", SHAPE_STRINGS, 0, AT(vars), 0, 0, NULL,
      "environment variables: an object of strings"},
+    {"packages", SHAPE_RAW, SHAPE_NULLABLE, AT(packages), .accepts = BIT(JSON_OBJECT) | BIT(JSON_STRING),
+     .schema = PACKAGES_SCHEMA, .help = "name of a set of packages, or its lists; in place of those of the session"},
     {"template", SHAPE_STRING, SHAPE_NULLABLE, AT(template), 0, 0, check_template,
      "which warmed Python: python, or python-datascience with numpy, pandas and matplotlib loaded"},
     {"isolation", SHAPE_STRING, SHAPE_NULLABLE, AT(isolation), 0, 0, check_isolation,
@@ -599,6 +602,8 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
 
     if (wait && !w) {
         reply_status(c, 503);
+    } else if (!x && packages_take(c, b->packages, api_execute, &order.packages) != PACKAGES_GO) {
+        waiting_free(w); /* answered, or asked again when they are there */
     } else if (x && execution_is_same(x, asked->digest)) {
         answer_again(c, x, w);
     } else if (x) {
@@ -606,6 +611,7 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
         reply_conflict(c, b->execution_id.p);
     } else if (app_execute(a, &order, &x, &e) < 0) {
         waiting_free(w);
+        package_set_release(order.packages);
         reply_refused(c, &e);
     } else {
         answer(c, x, w);

@@ -309,6 +309,29 @@ static const struct openapi_member sandboxes_members[] = {
     {"sandboxes", T_LIST("Sandbox"), "those there are"},
 };
 
+static const struct openapi_member lists_members[] = {
+    {"python", T_STRINGS, "requirements as in PEP 508"},
+    {"npm", T_STRINGS, "names of npm, with or without a version"},
+};
+
+static const struct openapi_member package_set_members[] = {
+    {"name", T_TEXT, "null: it has none"},
+    {"id", T_STRING, "made from its lists"},
+    {"state", "{\"type\":\"string\",\"enum\":[\"installing\",\"ready\",\"failed\"]}", ""},
+    {"created_at", T_STRING, "UTC"},
+    {"python", T_STRINGS, "as asked for"},
+    {"npm", T_STRINGS, "as asked for"},
+    {"installed", T_OBJECTS, "name, version, kind (python or npm); transitive ones, too"},
+    {"files", T_INT, ""},
+    {"bytes", T_INT, ""},
+    {"error", T_STRING, "of one that failed: why, and the last lines of the installer"},
+    {"progress", T_OBJECT, "while it is installed: elapsed_ms, downloaded_bytes, files, output"},
+};
+
+static const struct openapi_member package_sets_members[] = {
+    {"packages", T_LIST("PackageSet"), "those there are"},
+};
+
 static const struct openapi_member written_members[] = {
     {"path", T_STRING, ""},
     {"size", T_INT, "bytes"},
@@ -348,6 +371,9 @@ const struct openapi_schema openapi_answers[] = {
     SCHEMA("ProcessKilled", killed_members, "[\"success\"]"),
     SCHEMA("Sandbox", sandbox_members, "[\"id\",\"name\",\"state\"]"),
     SCHEMA("Sandboxes", sandboxes_members, "[\"sandboxes\"]"),
+    SCHEMA("PackageLists", lists_members, NULL),
+    SCHEMA("PackageSet", package_set_members, "[\"name\",\"id\",\"state\"]"),
+    SCHEMA("PackageSets", package_sets_members, "[\"packages\"]"),
     SCHEMA("FileWritten", written_members, "[\"path\"]"),
 };
 /* clang-format on */

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/jw.h"
 #include "http/api/api.h"
+#include "http/api/packages/packages.h"
 #include "http/server/reply.h"
 
 enum {
@@ -285,7 +286,7 @@ struct create_body {
     struct bytes name, isolation;
     struct shape_strings env;
     struct limits_body limits;
-    struct json_value network;
+    struct json_value network, packages;
     double timeout_s; /* below 0: not given */
 };
 
@@ -363,6 +364,8 @@ static const struct shape_field create_fields[] = {
     {"limits", SHAPE_NESTED, 0, AT(limits), .inner = &limits_shape, .help = "less than the configuration gives"},
     {"network", SHAPE_RAW, 0, AT(network), .accepts = BIT(JSON_OBJECT) | BIT(JSON_STRING),
      .schema = NETWORK_SCHEMA, .help = "none, or host where ALLOW_HOST_NETWORK is true"},
+    {"packages", SHAPE_RAW, 0, AT(packages), .accepts = BIT(JSON_OBJECT) | BIT(JSON_STRING),
+     .schema = PACKAGES_SCHEMA, .help = "name of a set of packages, or its lists"},
     {"timeout", SHAPE_NUMBER, 0, AT(timeout_s), 0, IDLE_MAX_S, NULL,
      "seconds without a request after which it is deleted; 0: never"},
 };
@@ -442,8 +445,12 @@ void api_sandbox_create(struct http_call *c)
         return;
     }
     spec = spec_of(a, &b, host_network);
-    if (sandboxes_create(a->sandboxes, &spec, &p, &e) < 0)
+    if (packages_take(c, b.packages, api_sandbox_create, &spec.packages) != PACKAGES_GO)
+        return;
+    if (sandboxes_create(a->sandboxes, &spec, &p, &e) < 0) {
+        package_set_release(spec.packages);
         http_reply_error(c, &e);
-    else
+    } else {
         reply_one(c, 201, p);
+    }
 }
