@@ -24,7 +24,8 @@ enum {
     FD_OUT,
     FD_ERR,
     FD_END,
-    FD_APART = 64,     /* above every place */
+    FD_CHLD = 63,
+    FD_APART,          /* and the next three: free */
     PASSES_MAX = 2000, /* a tree that outruns so many kills is left to pid 1 */
     PASS_MS = 5,
 };
@@ -263,55 +264,59 @@ __attribute__((noreturn)) static void run_program(int ctl, int chld)
     }
 }
 
-/* ---- one file request ---- */
+/* ---- requests ---- */
 
-__attribute__((noreturn)) static void serve(int ctl, bool shared)
+/* The descriptors of a program: job, in, out, err. */
+static int take_places(int fds[INIT_FDS_SPAWN])
+{
+    static const int places[INIT_FDS_SPAWN] = {RUNNER_FD, FD_IN, FD_OUT, FD_ERR};
+    int r = 0;
+
+    for (size_t i = 0; i < INIT_FDS_SPAWN && r == 0; i++) { /* one may sit on another's place */
+        r = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_APART) < 0 ? -errno : 0;
+        (void)close(fds[i]);
+    }
+    for (int i = 0; i < INIT_FDS_SPAWN && r == 0; i++) {
+        r = dup3(FD_APART + i, places[i], O_CLOEXEC) < 0 ? -errno : 0;
+        (void)close(FD_APART + i);
+    }
+    return r;
+}
+
+static void request(int ctl, int chld, bool shared)
 {
     struct {
         struct init_msg m;
         char bytes[HELP_DATA_MAX + 1];
     } in;
-    cleanup_close int fd = -1;
-    size_t fds_n = 1;
-    ssize_t got = fd_recv(ctl, &in, sizeof in.m + HELP_DATA_MAX, &fd, &fds_n);
+    int fds[INIT_FDS_SPAWN];
+    size_t fds_n = INIT_FDS_SPAWN;
+    ssize_t got = fd_recv(ctl, &in, sizeof in.m + HELP_DATA_MAX, fds, &fds_n);
 
-    if (fds_n == 0)
-        fd = -1;
     if (got < (ssize_t)sizeof in.m)
-        _exit(0);
+        _exit(0); /* the daemon closed its end */
     in.bytes[(size_t)got - sizeof in.m] = '\0';
-    _exit(files_serve(ctl, &in.m, in.bytes, (size_t)got - sizeof in.m, fd, shared) ? 0 : 1);
+    if (in.m.verb == HELP_RUN && fds_n == INIT_FDS_SPAWN && take_places(fds) == 0)
+        run_program(ctl, chld);
+    if (!files_serve(ctl, &in.m, in.bytes, (size_t)got - sizeof in.m, fds_n > 0 ? fds[0] : -1,
+                     shared))
+        _exit(1);
+    fd_close_all(fds, fds_n);
 }
 
-/* ---- */
-
-static int take_places(const int *fds, size_t n)
-{
-    static const int places[HELP_FDS_MAX] = {FD_CTL, RUNNER_FD, FD_IN, FD_OUT, FD_ERR};
-    int apart[HELP_FDS_MAX];
-
-    for (size_t i = 0; i < n; i++) {
-        apart[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_APART); /* one may sit on another's place */
-        if (apart[i] < 0)
-            return -errno;
-    }
-    for (size_t i = 0; i < n; i++)
-        if (dup3(apart[i], places[i], O_CLOEXEC) < 0)
-            return -errno;
-    return fd_close_from(n > 1 ? FD_END : FD_CTL + 1);
-}
-
-void helper_run(const int *fds, size_t n, bool shared)
+void helper_run(int ctl, bool shared)
 {
     int chld;
 
-    if (take_places(fds, n) < 0)
+    if (dup3(ctl, FD_CHLD, O_CLOEXEC) < 0 || dup3(FD_CHLD, FD_CTL, O_CLOEXEC) < 0 ||
+        fd_close_from(FD_CTL + 1) < 0)
         _exit(1);
     process_name("sandbox-helper");
     chld = signals_open(SIGNALS_ALONE); /* a stray `kill -TERM -1` does not end it */
-    if (chld < 0 || process_adopt() < 0 || (!shared && chdir("/workspace") < 0))
+    if (chld < 0 || dup3(chld, FD_CHLD, O_CLOEXEC) < 0 || process_adopt() < 0 ||
+        (!shared && chdir("/workspace") < 0))
         _exit(1);
-    if (n == 1)
-        serve(FD_CTL, shared);
-    run_program(FD_CTL, chld);
+    (void)close(chld);
+    for (;;)
+        request(FD_CTL, FD_CHLD, shared);
 }

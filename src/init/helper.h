@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A helper of a persistent sandbox: a process that pid 1 forks for one request of the daemon
- * (enum help_verb in wire.h). It works as the sandbox's user and in its limits, and it either runs
- * a program or looks after one file.
+ * A helper of a persistent sandbox: a process that pid 1 forks and that the daemon talks to (enum
+ * help_verb in wire.h). It works as the sandbox's user and in its limits, and does one thing at a
+ * time: it looks after a file, or runs a program, which is the last thing it does.
  *
  *   program:  started ──READY──▶ running ──the program ended──MAIN_EXITED──▶ its children live on
  *                                   └──nothing is left──EXITED──▶ exit ◀──EXITED──┘
- *   file:     one request, its answers, exit
+ *   file:     a request, its answers, the next request
  *
  * The helper is the reaper of everything its program starts, so nothing can leave its tree, and
  * killing the tree is exact. The tenant has the same user and can kill the helper; then the tree
@@ -20,9 +20,9 @@
 
 #include "wire/wire.h"
 
-/* In the new process. fds: the control socket, and job, in, out, err if it is to run a program.
- * shared: the host's files are seen, and relative paths begin where the daemon was started. */
-__attribute__((noreturn)) void helper_run(const int *fds, size_t n, bool shared);
+/* In the new process. shared: the host's files are seen, and relative paths begin where the daemon
+ * was started. */
+__attribute__((noreturn)) void helper_run(int ctl, bool shared);
 
 /* ---- for the file verbs ---- */
 

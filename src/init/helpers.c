@@ -41,16 +41,16 @@ static void refuse(int ctl, int error)
     (void)!fd_send(ctl, &m, sizeof m, NULL, 0);
 }
 
-static void help(struct state *s, uint32_t token, const int *fds, size_t n)
+static void help(struct state *s, uint32_t token, int ctl)
 {
     pid_t pid = s->n < HELPERS_MAX ? fork() : -1;
 
     if (pid == 0) {
         process_spread(s->conf->cpus);
-        helper_run(fds, n, s->conf->shared);
+        helper_run(ctl, s->conf->shared);
     }
     if (pid < 0) {
-        refuse(fds[0], EAGAIN);
+        refuse(ctl, EAGAIN);
         return;
     }
     s->pid[s->n] = pid;
@@ -108,22 +108,23 @@ static void purge(struct state *s)
 
 static void command(struct state *s)
 {
-    size_t n = HELP_FDS_MAX;
-    int fds[HELP_FDS_MAX];
+    cleanup_close int fd = -1;
+    size_t n = 1;
     struct init_msg m;
-    ssize_t got = fd_recv(s->ctl, &m, sizeof m, fds, &n);
+    ssize_t got = fd_recv(s->ctl, &m, sizeof m, &fd, &n);
 
     if (got == -EINTR)
         return;
     if (got != sizeof m)
         _exit(0); /* the daemon closed its end */
-    if (m.verb == INIT_HELP && (n == 1 || n == HELP_FDS_MAX))
-        help(s, m.token, fds, n);
+    if (n == 0)
+        fd = -1;
+    if (m.verb == INIT_HELP && fd >= 0)
+        help(s, m.token, fd);
     else if (m.verb == INIT_END_HELP)
         end_help(s, m.token);
     else if (m.verb == INIT_STOP)
         kill_all(s);
-    fd_close_all(fds, n);
 }
 
 __attribute__((noreturn)) static void loop(struct state *s)

@@ -5,12 +5,12 @@
 
 #include "base/fd.h"
 
-int ends_open(struct sandbox *s, int theirs[LAUNCH_FDS_PREPARE], size_t n)
+int ends_open(struct sandbox *s, int theirs[LAUNCH_FDS_PREPARE], size_t first, size_t end)
 {
     int *ours[LAUNCH_FDS_PREPARE] = {&s->ctl, &s->job, &s->in, &s->out, &s->err};
     int r = 0;
 
-    for (size_t i = 0; i < n && r == 0; i++) {
+    for (size_t i = first; i < end && r == 0; i++) {
         int pair[2];
 
         r = i == 0   ? fd_message_pair(pair)

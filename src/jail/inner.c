@@ -15,15 +15,20 @@
 #include "jail/outbox.h"
 #include "wire/wire.h"
 
-enum { FAILURE_MAX = 256 };
+enum {
+    FAILURE_MAX = 256,
+    IDLE_MAX = 16, /* more idle helpers than that are not kept */
+    TRIES_MAX = 4, /* helpers tried for one program: a tenant can kill them */
+};
 
-/* One helper, from take() to the end of its control socket. */
 struct helper {
-    TAILQ_ENTRY(helper) link;
-    struct inner *inner; /* borrowed */
+    TAILQ_ENTRY(helper) link; /* in `idle` or `helpers` */
+    struct inner *inner;      /* borrowed */
     uint32_t token;
-    int64_t oom; /* kills in the whole sandbox when it was taken */
-    int ctl;     /* owned while it lingers; -1: the sandbox that was taken has it */
+    bool idle;
+    bool program; /* it runs one, and is not used again */
+    int64_t oom;  /* kills in the whole sandbox when it was taken */
+    int ctl;      /* owned while it is idle or lingers; -1: the sandbox that was taken has it */
     struct event gone;
 };
 
@@ -32,12 +37,13 @@ struct inner {
     struct inner_conf conf;
     struct sandbox sandbox; /* owned */
     struct outbox outbox;
-    TAILQ_HEAD(, helper) helpers;
+    TAILQ_HEAD(, helper) idle, helpers; /* helpers: taken or lingering */
+    size_t idle_n;
     uint32_t next_token;
     bool dead;
     unsigned writable;
     char failure[FAILURE_MAX];
-    struct event ctl, tell;
+    struct event ctl, tell, spare;
 };
 
 static struct inner *inner_of(struct jail *j)
@@ -47,13 +53,22 @@ static struct inner *inner_of(struct jail *j)
 
 /* ---- helpers ---- */
 
+static void helper_unlink(struct helper *h)
+{
+    if (h->idle)
+        TAILQ_REMOVE(&h->inner->idle, h, link);
+    else
+        TAILQ_REMOVE(&h->inner->helpers, h, link);
+    h->inner->idle_n -= h->idle;
+}
+
 static void helper_free(struct helper *h)
 {
     if (h->ctl >= 0) {
         (void)event_del(&h->gone);
         (void)close(h->ctl);
     }
-    TAILQ_REMOVE(&h->inner->helpers, h, link);
+    helper_unlink(h);
     free(h);
 }
 
@@ -84,31 +99,38 @@ static int ask(struct inner *in, enum init_verb verb, uint32_t token, int *fds, 
     return outbox_send(&in->outbox, &m, sizeof m, fds, fds_n);
 }
 
-static int inner_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *ret,
-                      struct err *e)
+/* Keeps its control socket and waits for the end of that. */
+static void helper_keep(struct helper *h, bool idle)
 {
-    struct inner *in = inner_of(j);
-    int theirs[HELP_FDS_MAX] = {-1, -1, -1, -1, -1};
-    size_t n = s->control_only ? 1 : HELP_FDS_MAX;
+    struct inner *in = h->inner;
+
+    h->idle = idle;
+    in->idle_n += idle;
+    if (idle)
+        TAILQ_INSERT_HEAD(&in->idle, h, link);
+    else
+        TAILQ_INSERT_TAIL(&in->helpers, h, link);
+    (void)event_assign(&h->gone, in->conf.base, h->ctl, EV_READ | EV_PERSIST, on_gone, h);
+    if (event_add(&h->gone, NULL) < 0)
+        helper_free(h);
+}
+
+/* An idle one. Usable at once: what is sent to it waits in its socket. */
+static int helper_new(struct inner *in, struct err *e)
+{
+    struct helper *h = calloc(1, sizeof *h);
     struct sandbox new = SANDBOX_NONE;
-    struct helper *h;
+    int theirs[LAUNCH_FDS_PREPARE] = {-1};
     int r;
 
-    if (in->dead)
-        return err_set(e, ERR_HOST, "the sandbox has ended%s%s", in->failure[0] ? ": " : "",
-                       in->failure);
-    h = calloc(1, sizeof *h);
     if (!h)
         return err_set(e, ERR_HOST, "no memory for a helper");
-    *h = (struct helper){.inner = in,
-                         .token = ++in->next_token,
-                         .oom = s->control_only ? 0 : oom_kills(in),
-                         .ctl = -1};
-    r = ends_open(&new, theirs, n);
+    r = ends_open(&new, theirs, 0, 1);
+    *h = (struct helper){.inner = in, .token = ++in->next_token, .ctl = new.ctl};
     if (r == 0)
-        r = ask(in, INIT_HELP, h->token, theirs, n);
+        r = ask(in, INIT_HELP, h->token, theirs, 1);
     else
-        fd_close_all(theirs, n);
+        fd_close_all(theirs, 1);
     if (r < 0) {
         ends_close(&new);
         free(h);
@@ -116,12 +138,87 @@ static int inner_take(struct jail *j, const struct sandbox_spec *s, struct sandb
         e->kind = r == -EMFILE || r == -ENFILE ? ERR_BUSY : ERR_HOST;
         return -1;
     }
+    helper_keep(h, true);
+    return 0;
+}
+
+static void on_spare(evutil_socket_t fd, short what, void *user)
+{
+    struct inner *in = user;
+    struct err ignored;
+
+    (void)fd, (void)what;
+    if (!in->dead && in->idle_n == 0)
+        (void)!helper_new(in, &ignored);
+}
+
+/* An idle helper that is alive: a tenant can kill them. */
+static struct helper *idle_one(struct inner *in, struct err *e)
+{
+    struct helper *h;
+    char byte;
+
+    while ((h = TAILQ_FIRST(&in->idle))) {
+        if (recv(h->ctl, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
+            return h;
+        helper_free(h);
+    }
+    return helper_new(in, e) < 0 ? NULL : TAILQ_FIRST(&in->idle);
+}
+
+/* Hands it the ends of a program. -EPIPE: it is dead. */
+static int send_program(const struct helper *h, struct sandbox *s)
+{
+    const struct init_msg m = {.verb = HELP_RUN};
+    int theirs[LAUNCH_FDS_PREPARE] = {-1, -1, -1, -1, -1};
+    int r = ends_open(s, theirs, 1, LAUNCH_FDS_PREPARE);
+
+    if (r == 0)
+        r = fd_send(h->ctl, &m, sizeof m, theirs + 1, INIT_FDS_SPAWN);
+    fd_close_all(theirs, LAUNCH_FDS_PREPARE);
+    if (r < 0)
+        ends_close(s);
+    return r;
+}
+
+static int inner_take(struct jail *j, const struct sandbox_spec *s, struct sandbox *ret,
+                      struct err *e)
+{
+    struct inner *in = inner_of(j);
+    struct sandbox new = SANDBOX_NONE;
+    struct helper *h = NULL;
+    int r = -EPIPE;
+
+    if (in->dead)
+        return err_set(e, ERR_HOST, "the sandbox has ended%s%s", in->failure[0] ? ": " : "",
+                       in->failure);
+    for (int i = 0; i < TRIES_MAX && r == -EPIPE; i++) {
+        h = idle_one(in, e);
+        if (!h)
+            return -1;
+        r = s->control_only ? 0 : send_program(h, &new);
+        if (r < 0)
+            helper_free(h);
+    }
+    if (r < 0) {
+        (void)err_sys(e, r, "start a program");
+        e->kind = r == -EMFILE || r == -ENFILE || r == -EPIPE ? ERR_BUSY : ERR_HOST;
+        return -1;
+    }
+    (void)event_del(&h->gone);
+    helper_unlink(h);
+    h->idle = false;
+    h->program = !s->control_only;
     TAILQ_INSERT_TAIL(&in->helpers, h, link);
+    h->oom = h->program ? oom_kills(in) : 0;
+    new.ctl = take_fd(&h->ctl);
     new.id = h->token;
     new.lives_on = true;
     new.start_ms = in->conf.start_ms;
     new.adapter = h;
     *ret = new;
+    if (in->idle_n == 0)
+        event_active(&in->spare, EV_TIMEOUT, 0);
     return 0;
 }
 
@@ -152,19 +249,24 @@ static void inner_kill_helper(struct jail *j, const struct sandbox *s)
         inner_kill(j); /* without memory for the message nothing less can be done */
 }
 
+/* One that looked after a file and is alive and silent waits for the next request. */
 static void inner_release(struct jail *j, struct sandbox *s)
 {
+    struct inner *in = inner_of(j);
     struct helper *h = s->adapter;
     int ctl = take_fd(&s->ctl);
+    bool idle;
+    char byte;
 
     ends_close(s);
     *s = SANDBOX_NONE;
     if (!h)
         return;
+    helper_unlink(h);
     h->ctl = ctl;
-    (void)event_assign(&h->gone, inner_of(j)->conf.base, ctl, EV_READ | EV_PERSIST, on_gone, h);
-    if (event_add(&h->gone, NULL) < 0)
-        helper_free(h);
+    idle = !h->program && !in->dead && in->idle_n < IDLE_MAX &&
+           recv(ctl, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+    helper_keep(h, idle);
 }
 
 static const char *inner_failure_of(struct jail *j, const struct sandbox *s)
@@ -232,8 +334,9 @@ static void inner_close(struct jail *j)
     struct helper *h;
 
     inner_kill(j);
-    while ((h = TAILQ_FIRST(&in->helpers)))
+    while ((h = TAILQ_FIRST(&in->helpers)) || (h = TAILQ_FIRST(&in->idle)))
         helper_free(h);
+    (void)event_del(&in->spare);
     (void)event_del(&in->ctl);
     (void)event_del(&in->tell);
     outbox_close(&in->outbox);
@@ -263,6 +366,8 @@ int inner_open(const struct inner_conf *conf, struct jail **ret, struct err *e)
     in->conf = *conf;
     in->sandbox = SANDBOX_NONE;
     TAILQ_INIT(&in->helpers);
+    TAILQ_INIT(&in->idle);
+    (void)evtimer_assign(&in->spare, conf->base, on_spare, in);
     outbox_init(&in->outbox);
     if (conf->jail->ops->take(conf->jail, &conf->spec, &in->sandbox, e) < 0) {
         free(in);

@@ -5,9 +5,11 @@
  * a sandbox of its own, so that a plan is run in either by the same engine. The differences are
  * declared in struct sandbox (`lives_on`).
  *
- *   take ──▶ taken ──release──▶ lingering ──end of its control socket──▶ freed
+ *   idle ──take──▶ taken ──release──▶ lingering ──end of its control socket──▶ freed
+ *     ◀──release, after a file──┘
  *
- * A helper lingers while something that its program started lives on; a sandbox with a helper is
+ * One helper is kept idle ahead of need: waking a process is faster than forking one. A helper
+ * lingers while something that its program started lives on; a sandbox with one that is not idle is
  * busy. What a helper sends was written inside the sandbox: it is checked, and believed only as far
  * as it concerns that sandbox.
  */
@@ -36,5 +38,5 @@ void inner_kill(struct jail *j); /* everything inside dies; the ends of helpers 
 bool inner_is_dead(const struct jail *j);
 const char *inner_failure(const struct jail *j);     /* why it died by itself, or "" */
 unsigned inner_writable(const struct jail *j);       /* set of OVERLAY_*, once it is ready */
-bool inner_busy(const struct jail *j);               /* there is a helper */
+bool inner_busy(const struct jail *j);               /* a helper is not idle */
 void inner_usage(struct jail *j, struct usage *ret); /* of all that ever ran in it */

@@ -143,7 +143,7 @@ int box_new(struct launched *n, const struct sandbox_spec *s, struct box **ret, 
     fill(n, s, &m);
     r = s->workspace && strlen(s->workspace) >= sizeof m.workspace
             ? -ENAMETOOLONG
-            : ends_open(&b->sandbox, theirs, LAUNCH_FDS_PREPARE);
+            : ends_open(&b->sandbox, theirs, 0, LAUNCH_FDS_PREPARE);
     if (r == 0 && s->workspace)
         memcpy(m.workspace, s->workspace, strlen(s->workspace));
     if (r == 0)

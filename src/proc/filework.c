@@ -19,7 +19,8 @@ enum {
     PIPE_SIZE = 1 << 20,
     SCRATCH = 64 * 1024,   /* read at once */
     TURN_MAX = 512 * 1024, /* of an archive, before others get their turn */
-    TREE_TIMES = 20,       /* removing a tree may take so many times as long as another answer */
+    TRIES_MAX = 4,
+    TREE_TIMES = 20, /* removing a tree may take so many times as long as another answer */
 };
 #define PENDING_MAX ((size_t)1 << 30) /* of content handed over at once */
 
@@ -29,6 +30,7 @@ struct filework {
     struct file_order order; /* the path is borrowed */
     struct sandbox helper;   /* owned; ctl -1: it waits for its turn, or the helper is through */
     struct event answer;     /* of the helper */
+    unsigned tries;          /* helpers that were killed before they had read it */
     int theirs;              /* owned: the helper's end of the pipe, until it has it */
     bool limited;            /* the helper has to answer or take something within answer_ms */
     filework_fn *done;
@@ -336,6 +338,8 @@ static void on_last(struct filework *w, const struct init_msg *m, const char *pa
         .sys = fault_of(w), .op = "open", .path = "", .fd = -1, .bytes = &w->bytes};
 
     disarm(w);
+    if (!m)
+        (void)shutdown(w->helper.ctl, SHUT_RDWR); /* not to be used again */
     helper_end(w);
     if (m)
         fill_result(w, m, path, *fd, &r);
@@ -345,6 +349,21 @@ static void on_last(struct filework *w, const struct init_msg *m, const char *pa
     if (m)
         *fd = r.fd;
     filework_free(w);
+}
+
+static int send_order(struct filework *w, struct err *e);
+static bool has_pipe(enum file_verb verb);
+
+/* The helper was killed before it had read the request, which the reset of the connection tells: a
+ * tenant can stop and kill helpers. True: another one has the request. */
+static bool ask_another(struct filework *w)
+{
+    struct err ignored;
+
+    if (has_pipe(w->order.verb) || ++w->tries == TRIES_MAX)
+        return false;
+    helper_end(w);
+    return send_order(w, &ignored) == 0;
 }
 
 /* One message at a time: what is told may change everything. */
@@ -365,7 +384,8 @@ static void on_answer(evutil_socket_t sock, short what, void *user)
     if (fds_n == 0)
         fd = -1;
     if (got < (ssize_t)sizeof in.m || in.m.name_n != (size_t)got - sizeof in.m) {
-        on_last(w, NULL, NULL, NULL);
+        if (got != -ECONNRESET || !ask_another(w))
+            on_last(w, NULL, NULL, NULL);
         return;
     }
     in.bytes[in.m.name_n] = '\0';

@@ -97,8 +97,8 @@ enum init_verb {
     /* daemon to init */
     INIT_STOP = 1, /* kill everything but init, then EXITED for what was running */
     INIT_SCAN,     /* list the workspace: ENTRY messages, then SCANNED */
-    INIT_HELP,     /* persistent only: start helper `token`; fds: its control socket, and job, in,
-                      out, err if it is to run a program. It answers there */
+    INIT_HELP,     /* persistent only: start helper `token`; fd: its control socket, where it
+                      answers */
     INIT_END_HELP, /* persistent only: helper `token` and all it started end now */
     INIT_SIGNAL,   /* signal `arg` to the program's process group; SIGNALLED follows */
     INIT_PUT,      /* the file `name`, as ENTRY names it, gets `size` bytes of the fd from `arg` on;
@@ -122,7 +122,6 @@ enum init_verb {
 };
 
 enum { INIT_FDS_SPAWN = 4, INIT_NAME_MAX = 4096 }; /* job, in, out, err */
-enum { HELP_FDS_MAX = 1 + INIT_FDS_SPAWN };        /* with the control socket */
 enum {
     INIT_SIGNAL_DONE = SIGUSR1
 }; /* first process to init, queued with threads << 8 | exit code */
@@ -152,15 +151,17 @@ static inline struct init_msg init_left(int code)
 /* ---- daemon <-> helper of a persistent sandbox: SEQPACKET, struct init_msg and bytes ---- */
 
 /*
- * A helper is a process that pid 1 of a persistent sandbox starts for one request. One that runs a
- * program answers like init: READY with `pid`, or FAILED; MAIN_EXITED if something outlives the
- * program; EXITED when nothing of it is left; and it understands STOP and SIGNAL. At the end of its
- * socket it stays until what the program left has ended. Any other helper gets one of these
- * requests and ends with its last answer, DONE. End of file without it: the helper died.
+ * A helper is a process that pid 1 of a persistent sandbox starts. It does one thing at a time. The
+ * last answer to a request about a file is DONE; then it waits for the next. End of file without
+ * it: the helper died. After RUN it answers like init: READY with `pid`, or FAILED; MAIN_EXITED if
+ * something outlives the program; EXITED when nothing of it is left, and that is its own end; and
+ * it understands STOP and SIGNAL. At the end of its socket it stays until what the program left has
+ * ended.
  */
 enum help_verb {
     /* daemon to helper */
-    HELP_READ = 64,  /* the file `name`; `size`: the most that may be sent as bytes */
+    HELP_RUN = 64,   /* a program; fds: job, in, out, err */
+    HELP_READ,       /* the file `name`; `size`: the most that may be sent as bytes */
     HELP_WRITE,      /* the file `name`, NUL, bytes; fd: more bytes, until its end; `arg` not 0:
                         parents are made */
     HELP_MKDIR,      /* `name` and its parents */
