@@ -32,7 +32,7 @@ static const struct {
     [TEMPLATE_PYTHON]          = {PYTHON, NULL, NULL},
     [TEMPLATE_NODE]            = {NODE, NULL,         NULL},
     [TEMPLATE_PYTHON_SCIENCE]  = {PYTHON, "science", NULL},
-    [TEMPLATE_SHELL]           = {NULL, NULL, NULL, NULL, NULL},
+    [TEMPLATE_SHELL]           = {"sandbox-shell.so", NULL, NULL, NULL, NULL}, /* init/prestart.c */
     [TEMPLATE_RUBY]            = {NULL, NULL, NULL, NULL, NULL},
     [TEMPLATE_PHP]             = {NULL, NULL, NULL, NULL, NULL},
     [TEMPLATE_PERL]            = {NULL, NULL, NULL, NULL, NULL},
@@ -131,7 +131,7 @@ void zygotes_init(struct zygotes *z, int directory, const char *runtimes)
 
 bool zygotes_has(const struct zygotes *z, enum plan_template t)
 {
-    return t == TEMPLATE_EXEC || template_is_prestarted(t) || z->of[t].installed;
+    return !programs[t].name || z->of[t].installed; /* without a program there is nothing to miss */
 }
 
 __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enum plan_template t,
