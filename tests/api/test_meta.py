@@ -167,6 +167,7 @@ def test_docs_show_every_endpoint_with_its_fields_answers_and_an_example(daemon)
     assert response.status == 200
     assert response.headers["Content-Type"] == "text/html; charset=utf-8"
     page = response.text
+    assert "(null)" not in page
     document = daemon.request("GET", "/openapi.json").json()
     schemas = document["components"]["schemas"]
     sections = {re.match(r"\w+", part)[0]: part for part in page.split("<h3 id=")[1:]}

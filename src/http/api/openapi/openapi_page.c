@@ -55,9 +55,10 @@ static void field_type(const struct shape_field *f, char out[TYPE_MAX])
     static const char *const types[] = {
         [SHAPE_STRING] = "string",  [SHAPE_INT] = "integer",          [SHAPE_NUMBER] = "number",
         [SHAPE_BOOL] = "boolean",   [SHAPE_CHOICE] = "string",        [SHAPE_RAW] = "any value",
-        [SHAPE_STRINGS] = "object", [SHAPE_LIST] = "list of strings", [SHAPE_NESTED] = "object",
-        [SHAPE_TEXT] = "string",
+        [SHAPE_STRINGS] = "object", [SHAPE_LIST] = "list of strings", [SHAPE_FILES] = "object",
+        [SHAPE_NESTED] = "object",  [SHAPE_TEXT] = "string",
     };
+    _Static_assert(ARRAY_LEN(types) == SHAPE_TYPE_COUNT, "every type has a word");
     const char *type = f->accepts == BIT(JSON_OBJECT)  ? "object"
                        : f->accepts == BIT(JSON_ARRAY) ? "list"
                                                        : types[f->type];
