@@ -42,6 +42,7 @@ int main(void)
                         .fds = none,
                         .workspace = -1,
                         .dependencies = -1,
+                        .lent = -1,
                         .host_net = -1,
                         .said = -1};
 

@@ -21,26 +21,14 @@ enum {
     FAILURE_MAX = 128,
 };
 
-/* What is lent, behind the other two. */
-static void trees_lazy(const struct confine *c, int trees[INIT_FD_LAST - INIT_FD_END])
-{
-    size_t n = c->lazy ? c->msg->lazy_n : 0;
-    int *list = &trees[INIT_FD_LIST - INIT_FD_END], *lower = &trees[INIT_FD_LOWER - INIT_FD_END];
-
-    *list = n > 0 ? c->lazy[n] : -1;
-    for (size_t i = 0; i < LAUNCH_LAZY_MAX; i++)
-        lower[i] = i < n ? c->lazy[i] : -1;
-}
-
 /* Numbers first, because later steps open and close things. Two moves: a source may sit on
  * another's target. Standard streams become /dev/null until a program gets its own. */
 int step_descriptors(const struct confine *c)
 {
-    int trees[INIT_FD_LAST - INIT_FD_END] = {c->workspace, c->dependencies};
+    const int trees[INIT_FD_LAST - INIT_FD_END] = {c->workspace, c->dependencies, c->lent};
     int moved[LAUNCH_FDS_PREPARE], mounts[ARRAY_LEN(trees)], null;
     int said = c->said < 0 ? -1 : fcntl(c->said, F_DUPFD_CLOEXEC, DUP_BASE);
 
-    trees_lazy(c, trees);
     for (size_t i = 0; i < LAUNCH_FDS_PREPARE; i++)
         moved[i] = fcntl(c->fds[i], F_DUPFD_CLOEXEC, DUP_BASE);
     for (size_t i = 0; i < ARRAY_LEN(trees); i++)

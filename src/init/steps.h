@@ -23,9 +23,8 @@ enum {
     INIT_FD_ERR,
     INIT_FD_END,
     INIT_FD_DEPENDENCIES,
-    INIT_FD_LIST,  /* of what is lent (lazy.h) */
-    INIT_FD_LOWER, /* so many detached mounts */
-    INIT_FD_LAST = INIT_FD_LOWER + LAUNCH_LAZY_MAX,
+    INIT_FD_LENT, /* a socket for a workspace with what is lent (launcher/lend.h) */
+    INIT_FD_LAST,
     /* Of a pid 1 that becomes sandbox-init (order.h): */
     INIT_FD_ORDER = INIT_FD_LAST, /* a struct init_order to read */
     INIT_FD_PROGRAM,              /* that program, until it is executed */
@@ -47,10 +46,8 @@ struct confine {
     const int *fds;               /* ctl, job, in, out, err */
     int workspace;                /* a detached mount or a directory, or -1 */
     int dependencies;             /* a detached mount, or -1 */
-    const int *lazy;              /* lazy_n detached mounts and their list; NULL: none */
-    uid_t user;                   /* of the daemon: whom those are read for */
-    gid_t group;
-    int host_net; /* a network namespace to enter instead of ours, or -1 */
+    int lent;                     /* a socket for a workspace with what is lent, or -1 */
+    int host_net;                 /* a network namespace to enter instead of ours, or -1 */
     const struct sock_fprog *filter;
     int said;         /* to become standard error of whoever is executed next, or -1 */
     const char *room; /* directory of a plain sandbox */

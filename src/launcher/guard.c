@@ -89,7 +89,8 @@ static int claim_users(struct launcher *l, struct err *e)
         return -1;
     l->slots.uid_base = users_slots(&l->users);
     l->kept.users = &l->users;
-    return 0;
+    l->slots.zygotes.uid_first = users_zygotes(&l->users);
+    return users_map(&l->users, l->slots.zygotes.map, sizeof l->slots.zygotes.map);
 }
 
 /* Once. */

@@ -61,21 +61,42 @@ static void refuse(struct launcher *l, struct launch_msg *m, const struct err *e
 
 /* ---- placing ---- */
 
+/* A workspace may belong to a user of another range than ours, which then is to be mapped as well.
+ */
+static int map_used(struct launcher *l, struct err *e)
+{
+    struct zygotes *z = &l->slots.zygotes;
+    int r;
+
+    if (l->slots.rootless || z->maps == l->users.used_n)
+        return 0;
+    r = users_map(&l->users, z->map, sizeof z->map);
+    if (r < 0)
+        return err_sys(e, r, "users of kept workspaces");
+    zygotes_map_anew(z, l->users.used_n);
+    return 0;
+}
+
 /* fds are borrowed. */
 static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, const int *fds,
                      struct err *e)
 {
-    int with[LAUNCH_FDS_MAX + LAUNCH_TREES_MAX], *lent;
-    cleanup_close int tree = -1, dependencies = -1;
+    int with[LAUNCH_FDS_KEEPER];
+    cleanup_close int tree = -1, dependencies = -1, lent = -1;
     size_t n = LAUNCH_FDS_PREPARE;
     int r;
 
     if (cgroup_slot_limit(&l->slots.cgroups, &s->cgroup, m->memory_max, m->pids_max, e) < 0)
         return -1;
-    m->workspace_uid = 0;
+    m->uid = slot_user(&l->slots, s);
     if (m->workspace[0] &&
-        kept_open(&l->kept, m->workspace, sizeof m->workspace, &tree, &m->workspace_uid, e) < 0)
+        kept_open(&l->kept, m->workspace, sizeof m->workspace, &tree, &m->uid, e) < 0)
         return -1;
+    if (map_used(l, e) < 0)
+        return -1;
+    s->lost = !slot_reaches(&l->slots, s);
+    if (s->lost) /* its zygote has not been mapped the user of this workspace */
+        return err_set(e, ERR_BUSY, "the keeper of slot %u cannot have this user", s->index);
     if (m->dependencies[0] && kept_open_read_only(&l->shelf, m->dependencies,
                                                   sizeof m->dependencies, &dependencies, e) < 0)
         return -1;
@@ -84,15 +105,14 @@ static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, c
         with[n++] = tree;
     if (dependencies >= 0)
         with[n++] = dependencies;
-    lent = with + n;
-    if (lend_all(fds + LAUNCH_FDS_PREPARE, m->lazy_n, lent, e) < 0)
-        return -1;
-    n += m->lazy_n;
-    if (m->lazy_n > 0)
-        with[n++] = fds[launch_fds(m) - 1];
+    if (m->lazy_n > 0) {
+        lent = lend_start(&l->slots, s, m, fds, e);
+        if (lent < 0)
+            return -1;
+        with[n++] = lent;
+    }
     m->slot = s->index;
     r = fd_send(s->keeper, m, sizeof *m, with, n);
-    fd_close_all(lent, m->lazy_n);
     s->lost = r == -EPIPE || r == -ECONNRESET;
     if (r < 0)
         return err_sys(e, r, "keeper of slot %u", s->index);

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "init/process_tree.h"
+#include "launcher/devices.h"
 #include "walls/keeper.h"
 
 enum {
@@ -52,6 +53,16 @@ size_t slots_births(const struct slots *all, enum plan_template t)
     return n;
 }
 
+static bool has_zygote(const struct slot *s)
+{
+    return s->template != TEMPLATE_EXEC && !template_is_prestarted(s->template);
+}
+
+bool slot_reaches(const struct slots *all, const struct slot *s)
+{
+    return !has_zygote(s) || s->maps == all->zygotes.maps;
+}
+
 /*
  * Under load sandboxes die in bunches: their slots are idle for a moment and wanted in the next.
  * Whoever closed them at once would make a new keeper, with groups and a network of its own, for
@@ -65,9 +76,9 @@ struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later)
     for (size_t i = 0; i < all->n; i++) {
         struct slot *s = &all->slot[i];
 
-        if (s->state != SLOT_IDLE || ++idle[s->template] <= SPARE_MAX)
+        if (s->state != SLOT_IDLE || (++idle[s->template] <= SPARE_MAX && slot_reaches(all, s)))
             continue;
-        if (now - s->idle_since >= SPARE_US)
+        if (now - s->idle_since >= SPARE_US || !slot_reaches(all, s))
             return s;
         *ret_later = true;
     }
@@ -171,6 +182,12 @@ void slots_reaped(struct slots *all, pid_t pid)
         all->remover = 0;
 }
 
+/* By place, not by index: two that live at the same time must never share one. */
+uid_t slot_user(const struct slots *all, struct slot *s)
+{
+    return all->uid_base + (uid_t)(s - all->slot) * UIDS_PER_SLOT + ++s->made % UIDS_PER_SLOT;
+}
+
 static struct keeper keeper_of(const struct slots *all, const struct slot *s, int sock)
 {
     struct keeper k = {
@@ -182,12 +199,11 @@ static struct keeper keeper_of(const struct slots *all, const struct slot *s, in
         .rootless = all->rootless,
         .inodes = all->inodes,
         .netns_fresh = all->netns_fresh,
-        /* by place, not by index: two that live at the same time must never share one */
-        .uid_first = all->uid_base + (uid_t)(s - all->slot) * UIDS_PER_SLOT,
         .sock = sock,
         .mntns = all->mntns,
         .filters = &all->filters,
         .program = all->program,
+        .devices = -1,
     };
 
     memcpy(k.procs, s->cgroup.procs, sizeof k.procs);
@@ -213,7 +229,7 @@ struct slot *slot_of(struct slots *all, uint64_t told)
 /* A keeper of our own, or one forked by the zygote of that template. */
 static int start_keeper(struct slots *all, struct slot *s, struct err *e)
 {
-    cleanup_close int here = -1, there = -1;
+    cleanup_close int here = -1, there = -1, devices = -1;
     struct keeper k;
     int sp[2], r;
     pid_t pid;
@@ -223,9 +239,15 @@ static int start_keeper(struct slots *all, struct slot *s, struct err *e)
         return err_sys(e, r, "keeper socket");
     here = sp[0], there = sp[1];
     k = keeper_of(all, s, there);
-    if (s->template != TEMPLATE_EXEC && !template_is_prestarted(s->template)) {
+    if (all->kind->rooted && !all->rootless) {
+        k.devices = devices = devices_make();
+        if (devices < 0)
+            return err_sys(e, devices, "devices of slot %u", s->index);
+    }
+    if (has_zygote(s)) {
         if (zygotes_fork(&all->zygotes, s->template, &k, &s->generation, e) < 0)
             return -1;
+        s->maps = all->zygotes.of[s->template].maps;
     } else {
         pid = fork();
         if (pid < 0)
@@ -276,7 +298,7 @@ struct slot *slot_find_idle(struct slots *all, enum plan_template t)
     for (size_t i = 0; i < all->n; i++) {
         struct slot *s = &all->slot[i];
 
-        if (s->state == SLOT_IDLE && s->template == t &&
+        if (s->state == SLOT_IDLE && s->template == t && slot_reaches(all, s) &&
             (!best || births[keeper_cpu(s->index, all->cpus_n)] <
                           births[keeper_cpu(best->index, all->cpus_n)]))
             best = s;

@@ -19,7 +19,7 @@
 #include "wire/wire.h"
 #include "zygote/zygote.h"
 
-enum { SLOTS_MAX = 2048 };
+enum { SLOTS_MAX = 2048, UIDS_PER_SLOT = 64 };
 
 enum slot_state { SLOT_CLOSED, SLOT_IDLE, SLOT_MAKING, SLOT_LIVE };
 
@@ -36,6 +36,8 @@ struct slot {
     uint64_t id;
     uint64_t idle_since; /* microseconds */
     unsigned generation; /* of the zygote behind it */
+    unsigned maps;       /* that its zygote was mapped with (zygote.h) */
+    unsigned made;       /* sandboxes */
     int64_t oom_before;
     struct cgroup_slot cgroup;
 };
@@ -80,6 +82,10 @@ struct slot *slot_find_idle(struct slots *all, enum plan_template t);
 /* The keeper, and whatever lives in it, ends. */
 void slot_close(struct slots *all, struct slot *s);
 
+/* The host user of the next sandbox in it. A slot's users are used in turn. */
+uid_t slot_user(const struct slots *all, struct slot *s);
+/* Can its keeper become any of the users that are mapped now? The launcher's own can. */
+bool slot_reaches(const struct slots *all, const struct slot *s);
 size_t slots_idle(const struct slots *all, enum plan_template t);
 /* In which a sandbox is being made. The first one of a keeper may wait for its zygote, so each
  * template counts for itself. */

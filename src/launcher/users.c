@@ -118,6 +118,25 @@ uid_t users_kept(const struct users *u)
     return users_slots(u) + USERS_OF_SLOTS;
 }
 
+uid_t users_zygotes(const struct users *u)
+{
+    return users_kept(u) + USERS_KEPT;
+}
+
+int users_map(const struct users *u, char *ret, size_t max)
+{
+    size_t n = (size_t)snprintf(ret, max, "%u %u %u\n", users_slots(u), users_slots(u),
+                                USERS_OF_SLOTS + USERS_KEPT);
+
+    for (unsigned i = 0; i < USERS_RANGES && n < max; i++) {
+        uid_t kept = u->first + (uid_t)i * USERS_PER_RANGE + USERS_OF_SLOTS;
+
+        if (u->used[i])
+            n += (size_t)snprintf(ret + n, max - n, "%u %u %u\n", kept, kept, USERS_KEPT);
+    }
+    return n < max ? 0 : -ENOSPC;
+}
+
 bool users_is_kept(const struct users *u, uid_t uid)
 {
     uid_t at = uid - u->first;
@@ -136,5 +155,11 @@ bool users_may_use(struct users *u, uid_t uid)
 {
     unsigned range = users_range_of(u, uid);
 
-    return users_is_kept(u, uid) && (take_range(u, range) == 0 || is_held_beside_us(u, range));
+    if (!users_is_kept(u, uid) || (take_range(u, range) < 0 && !is_held_beside_us(u, range)))
+        return false;
+    if (range != u->range && !u->used[range]) {
+        u->used[range] = true;
+        u->used_n++;
+    }
+    return true;
 }

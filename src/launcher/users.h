@@ -5,15 +5,15 @@
  *   USERS_FIRST    range 0: users of slots, then users of kept workspaces
  *                  range 1: ...
  *
- * A user is a boundary (files, signals) and an account (inotify, pipes, pending signals), so two
- * sandboxes that live at the same time must not have the same one, whichever daemon made them. A
- * range is ours while we hold a lock on its file. The kernel gives the lock back when the last
- * process that inherited it has ended, also when all of them were killed.
+ * A user is a boundary (files, signals) and an account (inotify, pipes, pending signals), so
+ * two sandboxes that live at the same time must not have the same one, whichever daemon made
+ * them. A range is ours while we hold a lock on its file. The kernel gives the lock back when
+ * the last process that inherited it has ended, also when all of them were killed.
  *
- * Kept workspaces stay, and their owner is the record of their user. So a launcher begins with the
- * range in which its workspaces are. One that another launcher holds meanwhile is not lost: its
- * workspaces are refused until that launcher ends, unless both belong to the same daemon. Sandboxes
- * of one session share its workspace, and so its user.
+ * Kept workspaces stay, and their owner is the record of their user. So a launcher begins with
+ * the range in which its workspaces are. One that another launcher holds meanwhile is not
+ * lost: its workspaces are refused until that launcher ends, unless both belong to the same
+ * daemon. Sandboxes of one session share its workspace, and so its user.
  */
 #pragma once
 
@@ -37,6 +37,8 @@ struct users {
     int lock[USERS_RANGES];      /* owned: those we hold, else -1 */
     char owner[USERS_OWNER_MAX]; /* our daemon, as the files of its launchers name it */
     unsigned range;              /* ours */
+    bool used[USERS_RANGES];     /* of other ranges: users of kept workspaces that we found there */
+    unsigned used_n;             /* so many */
 };
 
 /* Takes the first free range from `wanted` on, for as long as we and our children live. */
@@ -44,8 +46,14 @@ must_check int users_claim(struct users *u, uid_t first, unsigned wanted, struct
 /* Of our range. */
 uid_t users_slots(const struct users *u);
 uid_t users_kept(const struct users *u);
+/* Behind both: of zygotes, one for each template. */
+uid_t users_zygotes(const struct users *u);
+/* All users that sandboxes of ours may get, as lines of uid_map that map them to themselves.
+ * Grows with used_n. -ENOSPC: there are too many ranges. */
+must_check int users_map(const struct users *u, char *ret, size_t max);
 /* Is it a user of kept workspaces, of any range? */
 bool users_is_kept(const struct users *u, uid_t uid);
 unsigned users_range_of(const struct users *u, uid_t uid);
-/* May a sandbox of ours run as that user of kept workspaces now? Takes its range, if it is free. */
+/* May a sandbox of ours run as that user of kept workspaces now? Takes its range, if it is free,
+ * and notes it as used. */
 bool users_may_use(struct users *u, uid_t uid);

@@ -70,7 +70,7 @@ static int mount_over(const char *lower, const char *at, unsigned long flags)
 /* /usr, and directories like /lib where that is no link; not /proc, nor a device. */
 static bool is_system(const char *at)
 {
-    return !strchr(at + 1, '/') && strcmp(at, "/proc") != 0;
+    return !strchr(at + 1, '/') && strcmp(at, "/proc") != 0 && strcmp(at, "/dev") != 0;
 }
 
 /* What the host has mounted below it would be hidden: it comes over the overlay, as it is. */
@@ -116,12 +116,14 @@ static int move_all(const struct mounts *m)
     return r;
 }
 
-int apart_enter(bool inodes)
+int apart_enter(bool inodes, int devices)
 {
     struct mounts m;
     int r;
 
     if (unshare(CLONE_NEWNS) < 0)
+        return -errno;
+    if (devices >= 0 && sys_move_mount(devices, "", AT_FDCWD, "/dev", MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return -errno;
     if (!inodes)
         return 0;
@@ -159,7 +161,7 @@ int apart_probe(int template)
     if (pid < 0)
         return -errno;
     if (pid == 0)
-        _exit(setns(template, CLONE_NEWNS) < 0 || chdir("/") < 0 ? errno : -apart_enter(true));
+        _exit(setns(template, CLONE_NEWNS) < 0 || chdir("/") < 0 ? errno : -apart_enter(true, -1));
     if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
         return -EIO;
     return is_shortage(WEXITSTATUS(status)) ? -WEXITSTATUS(status) : WEXITSTATUS(status) == 0;

@@ -110,8 +110,8 @@ static const char *const always[] = {
     "/workspace",
 };
 
-static const char *const program[] = {"--", "/proc/self/fd/28", NULL};
-_Static_assert(INIT_FD_PROGRAM == 28, "the number in its name");
+static const char *const program[] = {"--", "/proc/self/fd/12", NULL};
+_Static_assert(INIT_FD_PROGRAM == 12, "the number in its name");
 
 __attribute__((noreturn)) static void exec_bwrap(const struct launch_msg *m)
 {
@@ -162,9 +162,7 @@ __attribute__((noreturn)) static void bwrap_become(struct keeper *k, const struc
         .fds = fds,
         .workspace = keeper_workspace(m, fds, fds_n),
         .dependencies = keeper_dependencies(m, fds, fds_n),
-        .lazy = keeper_lazy(m, fds, fds_n),
-        .user = k->user,
-        .group = k->group,
+        .lent = keeper_lent(m, fds, fds_n),
         .host_net = -1,
         .said = k->said[1],
     };

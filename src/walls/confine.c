@@ -18,7 +18,6 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "init/order.h"
-#include "walls/lazy.h"
 #include "walls/overlay.h"
 #include "walls/root.h"
 #include "walls/seccomp.h"
@@ -62,40 +61,50 @@ static int mount_dirs(const struct confine *c, const struct root_private *p)
     return dup3(tree, INIT_FD_END, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
-/* What is lent is mounted by now, or never will be. */
-static void close_lent(const struct confine *c)
+/* The launcher makes a workspace with lent directories, which takes the host's root, while we were
+ * cloned. */
+static int take_lent(int *ret_tree)
 {
-    if (c->lazy)
-        (void)!fd_close_range(INIT_FD_LIST, INIT_FD_LAST - 1);
+    int r = -EIO;
+    size_t n = 1;
+
+    if (fd_recv(INIT_FD_LENT, &r, sizeof r, ret_tree, &n) != sizeof r)
+        return -EIO;
+    return r == 0 && n != 1 ? -EIO : r;
 }
 
 int confine_mounts(const struct confine *c)
 {
-    const struct lazy lazy = {.list = INIT_FD_LIST,
-                              .lower = INIT_FD_LOWER,
-                              .n = c->msg->lazy_n,
-                              .uid = c->uid,
-                              .user = c->user,
-                              .group = c->group};
-    const struct root_private p = {
+    cleanup_close int tree = -1;
+    struct root_private p = {
         .uid = c->uid,
         .workspace_max = c->msg->workspace_max,
         .workspace_files = c->msg->workspace_files,
         .tmp_max = c->msg->tmp_max,
         .workspace = c->workspace >= 0 ? INIT_FD_END : -1,
         .dependencies = c->dependencies >= 0 ? INIT_FD_DEPENDENCIES : -1,
-        .lazy = c->lazy ? &lazy : NULL,
+        .lent = c->lent >= 0,
     };
     const char *which;
-    int r = root_mount_private(&p, &which);
+    int r = p.lent ? take_lent(&tree) : 0;
 
+    if (r < 0)
+        return r;
+    if (p.lent && p.workspace >= 0)
+        return -EINVAL;
+    if (p.lent)
+        p.workspace = tree;
+    r = root_mount_private(&p, &which);
     if (c->workspace >= 0)
         (void)close(INIT_FD_END);
     if (c->dependencies >= 0)
         (void)close(INIT_FD_DEPENDENCIES);
+    if (p.lent)
+        (void)close(INIT_FD_LENT);
+    closep(&tree);
+    tree = -1;
     if (r == 0 && launch_has_tree(c->msg))
         r = mount_dirs(c, &p);
-    close_lent(c);
     return r == 0 && c->msg->flags & LAUNCH_PERSISTENT ? overlay_mount(&p) : r;
 }
 

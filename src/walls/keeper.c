@@ -82,12 +82,11 @@ static int native_enter(struct keeper *k, struct err *e)
     return enter_filters(k, e);
 }
 
-/* A kept workspace brings its own user, everybody else gets a fresh one. */
 uid_t keeper_uid(const struct keeper *k, const struct launch_msg *m)
 {
     if (k->rootless)
         return 0;
-    return m->workspace_uid ? m->workspace_uid : k->uid_first + k->made % UIDS_PER_SLOT;
+    return m->uid;
 }
 
 /* Those of the trees that are named, in this order, behind the five. */
@@ -104,9 +103,9 @@ int keeper_dependencies(const struct launch_msg *m, const int *fds, size_t fds_n
 }
 
 /* Behind everything else. */
-const int *keeper_lazy(const struct launch_msg *m, const int *fds, size_t fds_n)
+int keeper_lent(const struct launch_msg *m, const int *fds, size_t fds_n)
 {
-    return m->lazy_n > 0 ? fds + fds_n - m->lazy_n - 1 : NULL;
+    return m->lazy_n > 0 ? fds[fds_n - 1] : -1;
 }
 
 __attribute__((noreturn)) static void native_become(struct keeper *k, const struct launch_msg *m,
@@ -119,9 +118,7 @@ __attribute__((noreturn)) static void native_become(struct keeper *k, const stru
         .fds = fds,
         .workspace = keeper_workspace(m, fds, fds_n),
         .dependencies = keeper_dependencies(m, fds, fds_n),
-        .lazy = keeper_lazy(m, fds, fds_n),
-        .user = k->user,
-        .group = k->group,
+        .lent = keeper_lent(m, fds, fds_n),
         .host_net = m->flags & LAUNCH_HOST_NET ? k->host_net : -1,
         .filter = &k->filters->last,
         .said = -1,
@@ -172,9 +169,10 @@ static int enter(struct keeper *k, struct err *e)
     if (k->mntns >= 0 && (setns(k->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0))
         return err_sys(e, -errno, "enter the template root");
     fd_close_all(&k->mntns, 1);
-    r = k->kind->rooted ? apart_enter(k->inodes) : 0;
+    r = k->kind->rooted ? apart_enter(k->inodes, k->devices) : 0;
     if (r < 0)
         return err_sys(e, r, "inodes of slot %u", k->slot);
+    fd_close_all(&k->devices, 1);
     if (k->copies)
         k->copies->settle(k->copies->user);
     return k->kind->enter(k, e);
@@ -269,8 +267,8 @@ static void make_sandbox(struct keeper *k, struct launch_msg *m, int *fds, size_
  * that is lost on the way would be a group that is not entered. */
 static int keep_only(struct keeper *k)
 {
-    int *mine[] = {&k->sock,     &k->mntns,    &k->program, &k->procs[0],
-                   &k->procs[1], &k->procs[2], &k->procs[3]};
+    int *mine[] = {&k->sock,     &k->mntns,    &k->program,  &k->devices,
+                   &k->procs[0], &k->procs[1], &k->procs[2], &k->procs[3]};
     int at = 3;
 
     for (size_t i = 0; i < ARRAY_LEN(mine); i++)
@@ -290,10 +288,11 @@ static int keep_only(struct keeper *k)
     return close_range((unsigned)at, ~0u, 0) < 0 ? -errno : 0;
 }
 
-/* The five, a detached mount for each directory that is named, and what is lent. */
+/* The five, a detached mount for each directory that is named, and whence what is lent comes. */
 static size_t fds_wanted(const struct launch_msg *m)
 {
-    return launch_fds(m) + (m->workspace[0] != '\0') + (m->dependencies[0] != '\0');
+    return LAUNCH_FDS_PREPARE + (m->workspace[0] != '\0') + (m->dependencies[0] != '\0') +
+           (m->lazy_n > 0);
 }
 
 void keeper_run(struct keeper *k)
@@ -316,7 +315,7 @@ void keeper_run(struct keeper *k)
         _exit(1);
     }
     for (;;) {
-        int fds[LAUNCH_FDS_MAX + LAUNCH_TREES_MAX];
+        int fds[LAUNCH_FDS_KEEPER];
         size_t n = ARRAY_LEN(fds);
         ssize_t got = fd_recv(k->sock, &m, sizeof m, fds, &n);
 

@@ -64,12 +64,12 @@ struct keeper {
     bool rootless;
     bool inodes;      /* of its own: a slot that cannot have them is not used (apart.h) */
     bool netns_fresh; /* every network namespace is single-use */
-    uid_t uid_first;  /* of the UIDS_PER_SLOT host users that sandboxes of this slot get in turn */
     uid_t user;       /* whom a plain sandbox that keeps its files runs as */
     gid_t group;
     const char *rooms;              /* borrowed: directory in which plain sandboxes get theirs */
     int sock;                       /* owned: to the launcher */
     int mntns;                      /* owned: the template */
+    int devices;                    /* owned: a detached mount for /dev, or -1: the template's */
     int procs[CG_CONTROLLER_COUNT]; /* owned */
     const struct filters *filters;  /* borrowed */
     int program;                    /* owned: sandbox-init, or -1: the one in the template */
@@ -86,8 +86,6 @@ struct keeper {
     int gate;            /* owned by a first process: readable when it may begin */
 };
 
-enum { UIDS_PER_SLOT = 64 };
-
 /* The processor that a slot's keeper stays on: which of those we may use. */
 static inline unsigned keeper_cpu(unsigned slot, size_t cpus_n)
 {
@@ -103,7 +101,7 @@ uid_t keeper_uid(const struct keeper *k, const struct launch_msg *m);
 /* Descriptors that came with it: a detached mount (or a directory: the plain kind), or -1. */
 int keeper_workspace(const struct launch_msg *m, const int *fds, size_t fds_n);
 int keeper_dependencies(const struct launch_msg *m, const int *fds, size_t fds_n);
-/* What is lent: lazy_n detached mounts and the list; NULL: nothing. */
-const int *keeper_lazy(const struct launch_msg *m, const int *fds, size_t fds_n);
+/* Whence comes a workspace with what is lent (launcher/lend.h), or -1. */
+int keeper_lent(const struct launch_msg *m, const int *fds, size_t fds_n);
 /* Ends whatever came to the keeper, which must be a reaper, and waits for it. */
 void keeper_purge(void);

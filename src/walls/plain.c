@@ -131,7 +131,7 @@ __attribute__((noreturn)) static void plain_become(struct keeper *k, const struc
                                                    const int *fds, size_t fds_n)
 {
     bool keeps = (m->flags & LAUNCH_PERSISTENT) || m->workspace[0];
-    uid_t uid = keeps ? k->user : k->uid_first + k->made % UIDS_PER_SLOT;
+    uid_t uid = keeps ? k->user : m->uid;
     struct init_order o = {.msg = *m, .shared = true, .tree = !(m->flags & LAUNCH_PERSISTENT)};
     const struct confine c = {
         .rootless = k->rootless,
@@ -143,6 +143,7 @@ __attribute__((noreturn)) static void plain_become(struct keeper *k, const struc
         .fds = fds,
         .workspace = keeper_workspace(m, fds, fds_n),
         .dependencies = -1,
+        .lent = -1,
         .host_net = -1,
         .said = -1,
         .room = o.room,

@@ -355,17 +355,12 @@ static int share_programs(int from)
 }
 
 /* Without privilege there is no mknod: the host's nodes are bound instead. */
-static int make_device(size_t i, bool rootless)
+static int bind_device(size_t i)
 {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC};
     char from[64], path[512];
 
     (void)path_in(path, "/dev/", devices[i].name);
-    if (!rootless) {
-        if (mknod(path, S_IFCHR | 0666, makedev(devices[i].major, devices[i].minor)) < 0)
-            return -errno;
-        return chmod(path, 0666) < 0 ? -errno : 0;
-    }
     (void)snprintf(from, sizeof from, "/dev/%s", devices[i].name);
     if (write_file(path, "") < 0)
         return -EIO;
@@ -375,18 +370,39 @@ static int make_device(size_t i, bool rootless)
     return sys_mount_setattr(AT_FDCWD, path, 0, &attr) < 0 && errno != ENOSYS ? -errno : 0;
 }
 
+static int link_devices(int dir)
+{
+    for (size_t i = 0; i < ARRAY_LEN(device_links); i++)
+        if (symlinkat(device_links[i].target, dir, device_links[i].name) < 0)
+            return -errno;
+    return 0;
+}
+
+int root_make_devices(int dir)
+{
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++)
+        if (mknodat(dir, devices[i].name, S_IFCHR | 0666,
+                    makedev(devices[i].major, devices[i].minor)) < 0 ||
+            fchmodat(dir, devices[i].name, 0666, 0) < 0)
+            return -errno;
+    return link_devices(dir);
+}
+
 static int make_dev(bool rootless)
 {
+    cleanup_close int dir = -1;
     char path[512];
     int r = 0;
 
+    (void)path_in(path, "/dev", "");
+    dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -errno;
+    if (!rootless)
+        return root_make_devices(dir);
     for (size_t i = 0; i < ARRAY_LEN(devices) && r == 0; i++)
-        r = make_device(i, rootless);
-    for (size_t i = 0; i < ARRAY_LEN(device_links) && r == 0; i++) {
-        (void)path_in(path, "/dev/", device_links[i].name);
-        r = symlink(device_links[i].target, path) < 0 ? -errno : 0;
-    }
-    return r;
+        r = bind_device(i);
+    return r ? r : link_devices(dir);
 }
 
 static int mount_stage(void)
@@ -510,20 +526,25 @@ int root_template(bool rootless, int programs, int *ret_mntns, struct err *e)
 
 /* ---- in each sandbox ---- */
 
-static int mount_workspace(const struct root_private *p)
+int root_mount_workspace(const struct root_private *p)
 {
     char options[160];
 
-    if (p->workspace >= 0)
-        return sys_move_mount(p->workspace, "", AT_FDCWD, "/workspace", MOVE_MOUNT_F_EMPTY_PATH) < 0
-                   ? -errno
-                   : 0;
     (void)snprintf(options, sizeof options, "size=%llu,nr_inodes=%llu,mode=0755",
                    (unsigned long long)p->workspace_max, (unsigned long long)p->workspace_files);
     if (mount("workspace", "/workspace", "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
         return -errno;
     /* not by option: those can be read inside, and the number is the host's */
     return chown("/workspace", p->uid, p->uid) < 0 ? -errno : 0;
+}
+
+static int attach_workspace(const struct root_private *p)
+{
+    if (p->workspace < 0)
+        return root_mount_workspace(p);
+    return sys_move_mount(p->workspace, "", AT_FDCWD, "/workspace", MOVE_MOUNT_F_EMPTY_PATH) < 0
+               ? -errno
+               : 0;
 }
 
 static int mount_dependencies(const struct root_private *p)
@@ -539,7 +560,7 @@ static int mount_dependencies(const struct root_private *p)
 int root_mount_private(const struct root_private *p, const char **ret_step)
 {
     char options[96];
-    int r = mount_workspace(p);
+    int r = attach_workspace(p);
 
     *ret_step = "workspace";
     if (r < 0)

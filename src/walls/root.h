@@ -20,14 +20,17 @@
  * directory of the host from which those of ours come that are of use inside, or -1. */
 must_check int root_template(bool rootless, int programs, int *ret_mntns, struct err *e);
 
-struct lazy;
+/* In a directory: the devices of every sandbox, as root of the host. 0 or -errno. */
+must_check int root_make_devices(int dir);
 
 /* What a sandbox adds; called in the sandbox, as root of the mount namespace. */
 struct root_private {
     uid_t uid; /* owner of the workspace, as seen by the mounter */
     uint64_t workspace_max, workspace_files, tmp_max;
-    int workspace;           /* a detached mount to use as /workspace, or -1: a fresh tmpfs */
-    int dependencies;        /* another, for PLAN_DEPENDENCIES, or -1: nothing is there */
-    const struct lazy *lazy; /* what is lent; NULL: nothing */
+    int workspace;    /* a detached mount to use as /workspace, or -1: a fresh tmpfs */
+    int dependencies; /* another, for PLAN_DEPENDENCIES, or -1: nothing is there */
+    bool lent;        /* the workspace has the directories already */
 };
+/* The fresh one alone. */
+must_check int root_mount_workspace(const struct root_private *p);
 must_check int root_mount_private(const struct root_private *p, const char **ret_step);

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "walls/lazy.h"
 
 #define STAGE "/mnt"
 enum { PATH_ROOM = 320, NAME_ROOM = 256 };
@@ -60,7 +59,7 @@ static int make_one(int tree, const char *name, uid_t uid)
     return fchownat(tree, name, uid, uid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-static int make_all(int tree, const char *names, uid_t uid)
+int dirs_make(int tree, const char *names, uid_t uid)
 {
     char one[NAME_ROOM];
     int r = make_one(tree, "workspace", uid);
@@ -153,11 +152,9 @@ int dirs_mount(const struct root_private *p, const char *names, int *ret_tree)
 
     if (tree < 0)
         return -errno;
-    if (p->workspace >= 0) /* a kept workspace is a host directory: nothing may be added to it */
+    if (p->workspace >= 0 && !p->lent) /* a kept one is of the host: nothing may be added to it */
         return -EINVAL;
-    r = make_all(tree, names, p->uid);
-    if (r == 0 && p->lazy)
-        r = lazy_mount(p->lazy, tree);
+    r = p->lent ? 0 : dirs_make(tree, names, p->uid);
     if (r == 0 &&
         mount("root", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,nr_inodes=256,mode=0755") < 0)
         r = -errno;

@@ -12,6 +12,9 @@
 #include "base/cleanup.h"
 #include "walls/root.h"
 
+/* In a workspace: "workspace" and these. 0 or -errno. */
+must_check int dirs_make(int tree, const char *names, uid_t uid);
+
 /*
  * names: "app/data", single components. Called behind root_mount_private(). *ret_tree is the tmpfs
  * as a whole: what the scan sees is workspace/..., app/..., data/....

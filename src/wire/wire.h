@@ -48,7 +48,9 @@ enum {
     LAUNCH_WORKSPACE_MAX = 136,
     LAUNCH_DIRS_MAX = 256,
     LAUNCH_DEPENDENCIES_MAX = 152,
-    LAUNCH_TREES_MAX = 2, /* launcher to keeper: workspace, dependencies; those that are named */
+    /* launcher to keeper: workspace, dependencies, a socket for what is lent; those that there are
+     */
+    LAUNCH_FDS_KEEPER = LAUNCH_FDS_PREPARE + 3,
     LAUNCH_LAZY_MAX = PLAN_LAZY_MAX,
     LAUNCH_FDS_MAX = LAUNCH_FDS_PREPARE + LAUNCH_LAZY_MAX + 1,
 };
@@ -62,7 +64,7 @@ struct launch_msg {
     uint32_t traits, templates; /* HELLO: enum jail_trait; which templates can be warmed */
     int32_t status;             /* DEAD: wait status of init */
     uint32_t flags;
-    uint32_t workspace_uid; /* launcher to keeper: whose the kept workspace is; 0: nobody's */
+    uint32_t uid;    /* launcher to keeper: the host user of the sandbox; rootless: 0 */
     uint32_t lazy_n; /* PREPARE: host directories that are lent; fds: one of each, then the list */
     char workspace[LAUNCH_WORKSPACE_MAX]; /* "": fresh tmpfs; else a name below the workspace root,
                                              or PLAN_WORKSPACE_OWN */

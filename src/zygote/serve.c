@@ -35,7 +35,7 @@ __attribute__((noreturn)) static void begin(void *user, const struct cpus *cpus,
 
 static void become_keeper(const struct zygote_msg *m, const int *fds, size_t n, struct keeper *ret)
 {
-    size_t at = 1;
+    size_t at = 1 + (m->devices != 0);
 
     *ret = (struct keeper){.kind = &keeper_native,
                            .filters = ret->filters,
@@ -45,11 +45,11 @@ static void become_keeper(const struct zygote_msg *m, const int *fds, size_t n, 
     ret->rootless = m->rootless != 0;
     ret->inodes = m->inodes != 0;
     ret->netns_fresh = m->netns_fresh != 0;
-    ret->uid_first = m->uid_first;
     ret->user = m->user;
     ret->group = m->group;
     ret->sock = fds[0];
     ret->mntns = -1; /* we are there already */
+    ret->devices = m->devices && n > 1 ? fds[1] : -1;
     for (size_t i = 0; i < CG_CONTROLLER_COUNT; i++)
         ret->procs[i] = (m->procs_mask & BIT(i)) && at < n ? fds[at++] : -1;
     (void)signal(SIGCHLD, SIG_DFL);
@@ -66,7 +66,7 @@ void zygote_serve(const struct filters *filters, struct zygote_host *host, struc
     (void)!fd_send(ZYGOTE_FD, &warm, sizeof warm, NULL, 0);
     (void)signal(SIGCHLD, SIG_IGN); /* keepers report to the launcher, not to us */
     for (;;) {
-        int fds[1 + CG_CONTROLLER_COUNT];
+        int fds[2 + CG_CONTROLLER_COUNT];
         size_t n = ARRAY_LEN(fds);
         struct zygote_msg m;
         ssize_t got = fd_recv(ZYGOTE_FD, &m, sizeof m, fds, &n);

@@ -134,6 +134,13 @@ bool zygotes_has(const struct zygotes *z, enum plan_template t)
     return !programs[t].name || z->of[t].installed; /* without a program there is nothing to miss */
 }
 
+static int enter(const struct zygotes *z, enum plan_template t)
+{
+    if (z->uid_first)
+        return space_enter(z->mntns, z->uid_first + (uid_t)t, z->map);
+    return setns(z->mntns, CLONE_NEWNS) < 0 ? -errno : 0;
+}
+
 __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enum plan_template t,
                                                     int sock)
 {
@@ -143,12 +150,12 @@ __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enu
     int runtimes = programs[t].runtime ? fcntl(z->runtimes, F_DUPFD_CLOEXEC, 64) : -1;
     unsigned past = ZYGOTE_FD + 1;
 
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGINT, SIG_DFL);
-    if (sys_unblock_signals() < 0 || setns(z->mntns, CLONE_NEWNS) < 0 || chdir("/") < 0 ||
+    if (sys_unblock_signals() < 0 || enter(z, t) < 0 || chdir("/") < 0 ||
         dup2(there, ZYGOTE_FD) < 0)
         _exit(126);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* forgotten where a process becomes another user */
     if (runtimes >= 0 && dup2(runtimes, (int)past++) < 0)
         _exit(126);
     if (close_range(past, ~0u, 0) < 0)
@@ -192,6 +199,17 @@ static void begin_generation(struct zygotes *z, enum plan_template t, int *sock)
     g->runs = 0;
     g->born_us = clock_us();
     g->packages = z->packages;
+    g->maps = z->maps;
+}
+
+void zygotes_map_anew(struct zygotes *z, unsigned maps)
+{
+    z->maps = maps;
+    for (size_t t = 0; t < TEMPLATE_COUNT; t++) { /* the next keeper waits for the next zygote */
+        closep(&z->of[t].sock);
+        closep(&z->of[t].next);
+        z->of[t].sock = z->of[t].next = -1;
+    }
 }
 
 static int start(struct zygotes *z, enum plan_template t, struct err *e)
@@ -241,13 +259,15 @@ static int order(const struct zygote *g, const struct keeper *k)
         .rootless = k->rootless,
         .inodes = k->inodes,
         .netns_fresh = k->netns_fresh,
-        .uid_first = k->uid_first,
         .user = k->user,
         .group = k->group,
+        .devices = k->devices >= 0,
     };
-    int fds[1 + CG_CONTROLLER_COUNT] = {k->sock};
+    int fds[2 + CG_CONTROLLER_COUNT] = {k->sock};
     size_t n = 1;
 
+    if (k->devices >= 0)
+        fds[n++] = k->devices;
     for (size_t i = 0; i < CG_CONTROLLER_COUNT; i++)
         if (k->procs[i] >= 0) {
             m.procs_mask |= BIT(i);

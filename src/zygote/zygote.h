@@ -2,13 +2,13 @@
 /*
  * Zygotes: warmed interpreters that fork keepers.
  *
- * A zygote is a program of ours, started in the template root with an empty
- * environment. It imports only what is installed on the host, reads nothing
- * that a tenant wrote, and on command forks a keeper (keeper.h) whose sandboxes
- * begin with the interpreter ready. All of them share the zygote's address
- * layout and hash seed; so a generation ends after a number of runs or minutes,
- * or when packages were installed. The next one is started then, and serves as
- * soon as it is warm; slots of an older one are closed when they are free.
+ * A zygote is a program of ours, started in the template root with an empty environment. It
+ * imports only what is installed on the host, reads nothing that a tenant wrote, has no
+ * privilege over the host (space.h), and on command forks a keeper (keeper.h) whose sandboxes
+ * begin with the interpreter ready. All of them share the zygote's address layout and hash
+ * seed; so a generation ends after a number of runs or minutes, or when packages were
+ * installed. The next one is started then, and serves as soon as it is warm; slots of an older
+ * one are closed when they are free.
  */
 #pragma once
 
@@ -17,6 +17,7 @@
 
 #include "core/plan.h"
 #include "walls/keeper.h"
+#include "zygote/space.h"
 
 enum {
     ZYGOTE_FD = 3,           /* the zygote's end */
@@ -26,11 +27,12 @@ enum {
     ZYGOTE_LOOK_S = 2, /* between two looks at the installed packages */
 };
 
-/* launcher -> zygote, with descriptors: keeper socket, then the procs files that exist. */
+/* launcher -> zygote, with descriptors: keeper socket, /dev, the procs files that exist. */
 struct zygote_msg {
     uint32_t slot;
     uint32_t rootless, inodes, netns_fresh;
-    uint32_t uid_first, user, group;
+    uint32_t user, group;
+    uint32_t devices; /* behind the socket comes a mount for /dev */
     uint32_t procs_mask;
 };
 
@@ -39,6 +41,7 @@ struct zygote {
     int sock; /* owned: -1 when not running */
     int next; /* owned: the coming generation, until it says that it is warm; or -1 */
     unsigned generation, runs;
+    unsigned maps;    /* that it was mapped with */
     uint64_t born_us; /* monotonic: a clock that is set does not matter */
     int64_t packages; /* when they had last changed, then */
 };
@@ -47,6 +50,9 @@ enum { ZYGOTE_PLACES = 4 };
 
 struct zygotes {
     int mntns;                    /* borrowed */
+    uid_t uid_first;              /* of the host users of zygotes; 0: rootless */
+    char map[SPACE_MAP_MAX];      /* host users of sandboxes, as uid_map has them */
+    unsigned maps;                /* that there were so far */
     int runtimes;                 /* owned: directory of WebAssembly runtimes, or -1 */
     int installed[ZYGOTE_PLACES]; /* owned: where installing a package leaves a trace, or -1 */
     uint64_t looked_us;
@@ -55,9 +61,12 @@ struct zygotes {
 };
 
 /* Looks for the programs in a directory of the host, and for what they run in another ("": no
- * WebAssembly). Missing ones are an error only when used. They are executed from the copies in the
- * template root (root.h): a tenant's /proc/self/exe leads there and not to a file of the host. */
+ * WebAssembly). Missing ones are an error only when used. They are executed from the copies in
+ * the template root (root.h): a tenant's /proc/self/exe leads there and not to a file of the
+ * host. */
 void zygotes_init(struct zygotes *z, int directory, const char *runtimes);
+/* More host users are to be mapped: no running zygote has them. */
+void zygotes_map_anew(struct zygotes *z, unsigned maps);
 bool zygotes_has(const struct zygotes *z, enum plan_template t);
 
 /* A keeper from the current generation; starts one when none runs. */

@@ -534,7 +534,7 @@ STATUS = r"""
         status: Object.fromEntries(fs.readFileSync('/proc/self/status', 'utf8').split('\n').map((l) => l.split(/:\s+/))
             .filter(([k]) => /^(Umask|TracerPid|Uid|Gid|Groups|NStgid|Cap\w+|NoNewPrivs|Seccomp|Sig(Blk|Ign|Cgt)|ShdPnd)$/.test(k))),
         limits: fs.readFileSync('/proc/self/limits', 'utf8'),
-        mounts: fs.readFileSync('/proc/self/mountinfo', 'utf8').split('\n').map((l) => l.split(' ').slice(3).join(' ').replace(/\d+/g, '#')),
+        mounts: fs.readFileSync('/proc/self/mountinfo', 'utf8').split('\n').map((l) => l.split(' ').slice(3).join(' ').replace(/\d+/g, '#').replace(',uid=#,gid=#', '')),  // who mounted: not root of the host
         processes: fs.readdirSync('/proc').filter((n) => /^\d+$/.test(n)).map((pid) => fs.readFileSync(`/proc/${pid}/comm`, 'utf8')),
         groups: fs.readFileSync('/proc/self/cgroup', 'utf8').replace(/\d+/g, '#'),
         uid_map: fs.readFileSync('/proc/self/uid_map', 'utf8').split(/\s+/)[1],

@@ -44,19 +44,40 @@ def kind_of(daemon, pid, parents):
     return "zygote" if parents.get(pid) == daemon.launcher() else "?"
 
 
-def seen_of(daemon, pid, kind):
+OVER_OWN = (1 << int(pathlib.Path("/proc/sys/kernel/cap_last_cap").read_text()) + 1) - 1  # a new user namespace gives all there are
+
+
+def zygote_spaces(daemon, parents):
+    """User namespaces of the launcher's children that run something of their own."""
+    return {harness.namespace(pid, "user") for pid in daemon.tree() if parents.get(pid) == daemon.launcher()
+            and harness.read_proc(pid, "comm").decode().strip() not in OUTSIDE and harness.namespace(pid, "pid") == harness.namespace(daemon.launcher(), "pid")}
+
+
+def root_of(pid):
+    """The host user that is root in the user namespace of a process; no host user in its map is root of the host."""
+    rows = [[int(n) for n in line.split()] for line in harness.read_proc(pid, "uid_map").decode().splitlines()]
+    assert all(outside > 0 for _, outside, _ in rows), rows
+    return next(outside for inside, outside, _ in rows if inside == 0)
+
+
+def seen_of(daemon, pid, kind, parents):
     """What the table has to say of it."""
     status = status_of(pid)
     uid, namespace = int(status["Uid"].split()[1]), harness.namespace(pid, "user")
     everything = int(status_of(daemon.guard())["CapEff"], 16)
 
-    def amount(field):
-        return {0: "none", everything: "all"}.get(int(status[field], 16), status[field])
-    users = {0: "root", NOBODY: "service", int(status_of(daemon.pid)["Uid"].split()[1]): "service"}
     spaces = {harness.namespace(daemon.guard(), "user"): "launcher", harness.namespace("self", "user"): "host"}
+    space = spaces.get(namespace) or ("zygote" if namespace in zygote_spaces(daemon, parents) else "own")
+
+    def amount(field):
+        names = {0: "none", everything: "all"} if space != "zygote" else {0: "none", OVER_OWN: "own"}
+        return names.get(int(status[field], 16), status[field])
+    users = {0: "root", NOBODY: "service", int(status_of(daemon.pid)["Uid"].split()[1]): "service"}
+    if space == "zygote" and uid not in users and int(status["Uid"].split()[0]) == root_of(pid):
+        users[uid] = "zygote"
     return {"process": kind, "runs": os.readlink(f"/proc/{pid}/exe").rpartition("/")[2], "uid": users.get(uid, "slot"),
             "capabilities": amount("CapEff"), "bounding": amount("CapBnd"), "nnp": {"0": "no", "1": "yes"}[status["NoNewPrivs"]],
-            "filter": {"0": "no", "2": "yes"}[status["Seccomp"]], "namespace": spaces.get(namespace, "own")}
+            "filter": {"0": "no", "2": "yes"}[status["Seccomp"]], "namespace": space}
 
 
 def fits(row, seen):
@@ -69,7 +90,7 @@ def look(daemon, rows):
     parents = {child: parent for parent, children in harness.children_by_parent().items() for child in children}
     for pid in [daemon.pid, *daemon.tree()]:
         try:
-            seen = seen_of(daemon, pid, kind_of(daemon, pid, parents))
+            seen = seen_of(daemon, pid, kind_of(daemon, pid, parents), parents)
         except (OSError, KeyError, ValueError):
             continue  # gone meanwhile
         matching = [i for i, row in enumerate(rows) if fits(row, seen)]

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "walls/lent_list.h"
+#include "launcher/lent_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

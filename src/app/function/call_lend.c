@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files that are lent: looked at, not opened. The list of them goes to the keeper of the sandbox
- * (walls/lazy.h); what overlays cannot show is copied instead.
+ * (launcher/lazy.h); what overlays cannot show is copied instead.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Host directories in a call: what is in them is copied in before the run (eager), or listed and
- * lent (lazy, walls/lazy.h), and changes go back afterwards if that was asked for. Only below
+ * lent (lazy, launcher/lazy.h), and changes go back afterwards if that was asked for. Only below
  * MOUNT_ROOTS, opened beneath those directories and never through a link that leads out. Everything
  * here blocks: on a worker only.
  *

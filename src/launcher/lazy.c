@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "walls/lazy.h"
+#include "launcher/lazy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "base/sys.h"
 #include "core/plan.h"
-#include "walls/lent_list.h"
+#include "launcher/lent_list.h"
 
 #define STAGE  "/mnt"
 #define LAYERS ".lazy"
@@ -223,7 +223,7 @@ static int lend(const struct lazy *z, size_t i, int tree, int layers, struct len
     r = shown < 0 ? shown : stubs_make(shown, l, z->uid);
     if (r < 0)
         return r;
-    overlay = overlay_open("/workspace/" LAYERS, i, z->lower + (int)i, z);
+    overlay = overlay_open("/workspace/" LAYERS, i, z->lower[i], z);
     if (overlay < 0)
         return overlay;
     place = place_open(tree, e.path, z->uid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "walls/lent_list.h"
+#include "launcher/lent_list.h"
 
 #include <errno.h>
 #include <string.h>

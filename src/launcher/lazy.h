@@ -37,7 +37,7 @@
 
 struct lazy {
     int list;
-    int lower; /* detached mounts: this number and those behind it */
+    const int *lower; /* borrowed: n detached mounts */
     size_t n;
     uid_t uid;
     uid_t user; /* whom files are read for: the daemon's; 0: root, who may read everything */
