@@ -163,7 +163,6 @@ def test_nothing_survives_a_killed_daemon(make_daemon):
     daemon.check_nothing_left()
 
 
-@pytest.mark.alone  # any daemon that starts would do it
 def test_control_groups_are_swept_by_the_next_start(make_daemon):
     """When all of them are killed nobody is left to clean up; the successor does it."""
     harness.need(harness.ROOT, "control groups need privilege here")
@@ -171,13 +170,13 @@ def test_control_groups_are_swept_by_the_next_start(make_daemon):
     first.execute("true", "shell")
     _, mark = started(first)
     _, groups = witnesses(first)
+    assert groups and all(g.exists() for g in groups), "there is something to sweep"
     guard, launcher = first.guard(), first.launcher()
     for pid in (guard, launcher, first.pid):
         os.kill(pid, signal.SIGKILL)
     first.wait()
     harness.wait_until(lambda: not harness.traces_of(mark), "the program is dead")
     harness.wait_until(lambda: not harness.strays(), "all processes are gone")
-    assert [g for g in groups if g.exists()], "there is something to sweep"
     second = make_daemon()
     assert second.printed("echo ok") == "ok\n"
     harness.wait_until(lambda: not [g for g in groups if g.exists()],
