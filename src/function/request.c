@@ -308,11 +308,11 @@ static void take_timeout(struct call_request *r, const struct request_body *b)
 static void take_reporting(struct call_request *r, const struct reporting_body *b)
 {
     if (b->changes.p)
-        (void)json_to_bool(b->changes, &r->reporting.changes);
+        (void)json_to_bool(b->changes, &r->include_changes);
     if (b->contents.p)
-        (void)json_to_bool(b->contents, &r->reporting.contents);
+        (void)json_to_bool(b->contents, &r->include_contents);
     if (b->denied.p)
-        (void)json_to_bool(b->denied, &r->reporting.denied);
+        (void)json_to_bool(b->denied, &r->include_denied);
 }
 
 static void take_mode(struct call_request *r, const struct request_body *b)
@@ -363,9 +363,10 @@ static int parse_whole(struct call_request *r, const struct shape *shape, const 
 {
     struct request_body b;
 
-    *r = (struct call_request){
-        .auto_threshold = CALL_AUTO_DEFAULT, .reporting = {true, true, true}
-    };
+    *r = (struct call_request){.auto_threshold = CALL_AUTO_DEFAULT,
+                               .include_changes = true,
+                               .include_contents = true,
+                               .include_denied = true};
     if (decode_body(r, shape, text, n, &b, e) < 0)
         return -1;
     r->mount = b.options.mount;
@@ -393,7 +394,10 @@ int call_request_parse_turn(struct call_request *r, const char *text, size_t n, 
 {
     struct request_body b;
 
-    *r = (struct call_request){.workdir = workdir, .reporting = *usual};
+    *r = (struct call_request){.workdir = workdir,
+                               .include_changes = usual->changes,
+                               .include_contents = usual->contents,
+                               .include_denied = usual->denied};
     if (decode_body(r, &turn_shape, text, n, &b, e) < 0)
         return -1;
     return get_files(r, b.options.files, e);

@@ -403,9 +403,14 @@ unsigned inner_writable(const struct jail *j)
     return ((const struct inner *)j)->writable;
 }
 
-bool inner_busy(const struct jail *j)
+size_t inner_helpers(const struct jail *j)
 {
-    return !TAILQ_EMPTY(&((const struct inner *)j)->helpers);
+    const struct helper *h;
+    size_t n = 0;
+
+    TAILQ_FOREACH(h, &((const struct inner *)j)->helpers, link)
+    n++;
+    return n;
 }
 
 void inner_usage(struct jail *j, struct usage *ret)

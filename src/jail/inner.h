@@ -38,5 +38,5 @@ void inner_kill(struct jail *j); /* everything inside dies; the ends of helpers 
 bool inner_is_dead(const struct jail *j);
 const char *inner_failure(const struct jail *j);     /* why it died by itself, or "" */
 unsigned inner_writable(const struct jail *j);       /* set of OVERLAY_*, once it is ready */
-bool inner_busy(const struct jail *j);               /* a helper is not idle */
+size_t inner_helpers(const struct jail *j);          /* a helper is not idle */
 void inner_usage(struct jail *j, struct usage *ret); /* of all that ever ran in it */

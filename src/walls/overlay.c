@@ -21,7 +21,8 @@ enum { COPY_DEPTH_MAX = 8, PATH_ROOM = 128 };
 
 /* The tmpfs is filled here and bound from here; the last thing is to put an empty directory of it
  * in its own place. */
-#define STAGE "/mnt"
+#define STAGE    "/mnt"
+#define PROGRAMS "/opt/sandbox-executor"
 
 static const struct {
     const char *path; /* below the stage */
@@ -264,17 +265,30 @@ static int writable_usr(uid_t uid)
 
 /* ---- together ---- */
 
+/* Our own programs stay to be seen below an /opt that is the sandbox's. */
+static int bind_programs(int programs)
+{
+    if (mkdir(PROGRAMS, 0755) < 0)
+        return -errno;
+    return sys_move_mount(programs, "", AT_FDCWD, PROGRAMS, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno
+                                                                                         : 0;
+}
+
 static int bind_all(void)
 {
+    cleanup_close int programs =
+        sys_open_tree(AT_FDCWD, PROGRAMS, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     char from[PATH_ROOM], to[PATH_ROOM];
 
+    if (programs < 0)
+        return -errno;
     for (size_t i = 0; i < ARRAY_LEN(bound); i++) {
         (void)snprintf(from, sizeof from, STAGE "/%s", bound[i]);
         (void)snprintf(to, sizeof to, "/%s", bound[i]);
         if (mount(from, to, NULL, MS_BIND, NULL) < 0)
             return -errno;
     }
-    return 0;
+    return bind_programs(programs);
 }
 
 /* Packages are mounted below /opt, which is about to be covered: they are put aside, and come back

@@ -50,9 +50,19 @@ static const char *const directories[] = {
 
 /* Programs of ours that a process of a tenant runs, was copied from, or maps. They are copied, so
  * that neither /proc/self/exe nor /proc/self/maps leads to a file of the host. */
-static const char *const programs_inside[] = {"sandbox-inspect",          "sandbox-init",
-                                              "sandbox-shell.so",         "sandbox-zygote-node",
-                                              "sandbox-zygote-node.node", "sandbox-zygote-python"};
+static const char *const programs_inside[] = {
+    "sandbox-inspect",
+    "sandbox-init",
+    "sandbox-shell.so",
+    "sandbox-zygote-node",
+    "sandbox-zygote-node.node",
+    "sandbox-zygote-python",
+    "cells_python.py",
+    "cells_javascript.js",
+    "cells_bash.sh",
+    "cells_acorn.js",
+    "cells_amaro.js",
+};
 
 /* Top-level names that are links into /usr on merged systems and directories on others. */
 static const char *const system_links[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};

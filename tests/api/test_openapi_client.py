@@ -84,8 +84,8 @@ def test_answers_have_the_documented_status_and_members(document, daemon):
 
 
 def test_a_client_is_generated_and_compiles(daemon, tmp_path):
-    fetch = TOP / "tools" / "fetch-client"
-    got = subprocess.run([fetch, "--path"], capture_output=True, text=True, check=False)
+    fetch = TOP / "tools" / "fetch-npm"
+    got = subprocess.run([fetch, "--path", "client"], capture_output=True, text=True, check=False)
     if got.returncode != 0:
         pytest.skip("the generator is not here: " + got.stderr.strip())
     modules = pathlib.Path(got.stdout.strip()) / "node_modules"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Walking through a mounted directory: what loading and lending have in common. Private to both. */
+/* What the files of a mount's loading share among themselves; nobody else's business. */
 #pragma once
 
 #include <sys/stat.h>

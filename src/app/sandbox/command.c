@@ -184,6 +184,13 @@ static void on_output(void *user, enum run_stream s, const char *p, size_t n)
     c->events.output(c->events.user, s, p, n);
 }
 
+static void on_frame(void *user, char kind, const char *p, size_t n)
+{
+    struct command *c = user;
+
+    c->events.frame(c->events.user, kind, p, n);
+}
+
 static void on_exited(void *user)
 {
     struct command *c = user;
@@ -202,19 +209,21 @@ static int start(struct command *c, struct err *e)
 {
     cleanup_with(env_done) struct environment env = {0};
     const struct command_order *o = &c->order;
-    const char *const argv[] = {"/bin/sh", "sh", "-c", o->cmd.n ? o->cmd.p : "", NULL};
+    const char *const shell[] = {"/bin/sh", "sh", "-c", o->cmd.n ? o->cmd.p : "", NULL};
     const struct run_events events = {
         .ready = on_ready,
         .bytes = c->events.output ? on_output : NULL,
+        .frame = c->events.frame ? on_frame : NULL,
         .exited = c->events.exited ? on_exited : NULL,
         .done = on_done,
         .user = c,
     };
     struct plan plan = {
-        .argv = argv,
+        .argv = o->argv ? o->argv : shell,
         .named = true,
         .cwd = o->cwd.n ? o->cwd.p : persistent_cwd(c->home),
         .input = o->input,
+        .frames = o->frames,
         .limits = c->home->limits,
     };
 
@@ -223,6 +232,8 @@ static int start(struct command *c, struct err *e)
     plan.envp = env.pair;
     plan.limits.wall_ms = o->timeout_ms;
     plan.limits.output_max = o->output_max;
+    if (o->frame_max > 0)
+        plan.limits.result_max = o->frame_max;
     run_result_init(&c->result, &plan.limits);
     c->result.at.asked = c->asked_us;
     return run_start(c->home->inside.engine, &plan, &c->result, &events, &c->run, e);
@@ -298,14 +309,36 @@ int command_start(struct persistent *p, const struct command_order *o,
 
 void command_pause(struct command *c)
 {
-    if (c->run)
-        run_output_pause(c->run);
+    if (!c->run)
+        return;
+    run_output_pause(c->run);
+    if (c->events.frame)
+        run_frames_pause(c->run);
 }
 
 void command_resume(struct command *c)
 {
+    if (!c->run)
+        return;
+    run_output_resume(c->run);
+    if (c->events.frame)
+        run_frames_resume(c->run);
+}
+
+int command_send(struct command *c, const void *p, size_t n)
+{
+    return c->run ? run_send(c->run, p, n) : -1;
+}
+
+int command_interrupt(struct command *c)
+{
+    return c->run ? run_interrupt(c->run) : -1;
+}
+
+void command_output_read(struct command *c)
+{
     if (c->run)
-        run_output_resume(c->run);
+        run_output_read(c->run);
 }
 
 void command_kill(struct command *c, enum end_reason why)

@@ -17,9 +17,12 @@ struct command_order {
     struct bytes cmd, cwd; /* may contain NUL, which then is the failure */
     const struct exec_var *env;
     size_t env_n;
-    struct bytes input;  /* then end of file */
-    uint64_t timeout_ms; /* 0: none */
-    uint64_t output_max; /* of each stream, where output() does not take them */
+    struct bytes input;      /* then end of file */
+    uint64_t timeout_ms;     /* 0: none */
+    uint64_t output_max;     /* of each stream, where output() does not take them */
+    const char *const *argv; /* instead of cmd: the file, then the program's own arguments; NULL */
+    struct bytes frames;     /* of a program that talks over descriptor 3: the first ones */
+    uint64_t frame_max;      /* bytes of one frame of its */
 };
 
 struct command;
@@ -27,6 +30,7 @@ struct command;
 struct command_events {
     void (*started)(void *user); /* may be NULL; result.pid is known */
     run_bytes_fn *output;        /* NULL: the result keeps the output */
+    run_frame_fn *frame;         /* NULL: it has no frames */
     run_exited_fn *exited;       /* may be NULL */
     void (*done)(void *user);    /* the last one, also instead of started() */
     void *user;
@@ -48,8 +52,12 @@ struct command {
 must_check int command_start(struct persistent *p, const struct command_order *o,
                              const struct command_events *events, struct command **ret,
                              enum run_fault *ret_at, struct err *e);
-void command_pause(struct command *c); /* output() */
+void command_pause(struct command *c); /* output() and frame() */
 void command_resume(struct command *c);
+/* Of a program with frames; -1: it does not run. */
+must_check int command_send(struct command *c, const void *p, size_t n);
+must_check int command_interrupt(struct command *c); /* SIGINT to its process group */
+void command_output_read(struct command *c);         /* output() gets what is in the pipes now */
 /* Everything it started ends; done() still comes. */
 void command_kill(struct command *c, enum end_reason why);
 /* At any time; what still lives is killed unless done() has come. NULL is fine. */

@@ -10,6 +10,7 @@
 
 #include "app/daemon/app.h"
 #include "app/sandbox/background.h"
+#include "app/sandbox/context.h"
 #include "app/sandbox/expose.h"
 #include "base/random.h"
 #include "core/port_files.h"
@@ -49,6 +50,7 @@ static void persistent_free(struct persistent *p)
     TAILQ_REMOVE(&p->all->ending, p, link);
     expose_done(p);
     processes_done(p);
+    contexts_done(p);
     run_engine_close(p->inside.engine);
     if (p->inside.jail)
         p->inside.jail->ops->close(p->inside.jail);
@@ -87,6 +89,7 @@ static void end(struct persistent *p, const char *why)
               LOG_STR("error", p->inside.jail ? inner_failure(p->inside.jail) : ""));
     expose_unbind(p);
     processes_end(p);
+    contexts_end(p);
     if (p->inside.jail)
         inner_kill(p->inside.jail);
     arm(p, 0);
@@ -136,7 +139,7 @@ static bool is_idle(const struct persistent *p, uint64_t *ret_left_ms)
 {
     uint64_t idle_ms = (clock_us() - p->used_us) / US_PER_MS;
 
-    bool busy = !TAILQ_EMPTY(&p->activities) || inner_busy(p->inside.jail);
+    bool busy = !TAILQ_EMPTY(&p->activities) || inner_helpers(p->inside.jail) > contexts_idle(p);
 
     *ret_left_ms = busy || idle_ms >= p->idle_ms ? p->idle_ms : p->idle_ms - idle_ms;
     return !busy && idle_ms >= p->idle_ms;
@@ -381,6 +384,7 @@ static struct persistent *persistent_new(struct sandboxes *s, const struct persi
     p->host_network = spec->host_network;
     TAILQ_INIT(&p->activities);
     TAILQ_INIT(&p->processes);
+    TAILQ_INIT(&p->contexts);
     return p;
 }
 

@@ -31,6 +31,7 @@ struct app;
 struct event;
 struct expose;
 struct jail;
+struct context;
 struct process;
 struct run_engine;
 struct shelf_item;
@@ -52,6 +53,7 @@ struct activity {
 };
 TAILQ_HEAD(activities, activity);
 TAILQ_HEAD(process_list, process);
+TAILQ_HEAD(context_list, context);
 
 /*
  * Where its requests run. Commands and file requests wait apart: a command takes two processes of
@@ -85,6 +87,8 @@ struct persistent {
     struct activities activities;
     struct process_list processes; /* in the order they were started */
     size_t processes_n;
+    struct context_list contexts;
+    size_t contexts_n;
     uint64_t log_bytes;    /* of all processes' logs */
     struct expose *expose; /* owned: its own proxy, if it ever had a port bound */
     struct event *timer;   /* owned */

@@ -332,6 +332,42 @@ static const struct openapi_member package_sets_members[] = {
     {"packages", T_LIST("PackageSet"), "those there are"},
 };
 
+static const struct openapi_member context_members[] = {
+    {"id", T_STRING, ""},
+    {"language", T_STRING, "python, javascript, typescript or bash"},
+    {"cwd", T_STRING, "where it began"},
+    {"state", T_STRING, "starting, idle, busy or down"},
+    {"default", T_BOOL, "made on first use for cells that name only a language"},
+    {"execution_count", T_INT, "cells that began"},
+    {"waiting", T_INT, "cells that wait"},
+    {"created_at", T_STRING, ""},
+};
+
+static const struct openapi_member contexts_members[] = {
+    {"contexts", T_LIST("Context"), "in the order of their making"},
+};
+
+static const struct openapi_member cell_members[] = {
+    {"context", T_STRING, "id of the interpreter"},
+    {"language", T_STRING, ""},
+    {"execution_count", T_INT, "number of the cell in its context"},
+    {"status", T_STRING, "ok, error, timeout, interrupted or crashed"},
+    {"stdout", T_STRING, ""},
+    {"stderr", T_STRING, ""},
+    {"stdout_truncated", T_BOOL, ""},
+    {"stderr_truncated", T_BOOL, ""},
+    {"results", "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"data\":{\"type\":\"object\"},"
+                "\"metadata\":{\"type\":\"object\"},\"main\":{\"type\":\"boolean\"}}}}",
+     "what was displayed: a MIME bundle each; main: the value of the last expression"},
+    {"results_truncated", T_BOOL, ""},
+    {"error", "{\"type\":[\"object\",\"null\"],\"properties\":{\"name\":{\"type\":\"string\"},"
+              "\"value\":{\"type\":\"string\"},\"traceback\":{\"type\":\"string\"}}}", ""},
+    {"restarted", T_BOOL, "the state of the context was lost before this cell"},
+    {"failure", T_STRING, "why the interpreter did not start"},
+    {"termination", T_OBJECT, "how an interpreter ended that crashed"},
+    {"timings", T_OBJECT, "queue_ms, start_ms, run_ms"},
+};
+
 static const struct openapi_member written_members[] = {
     {"path", T_STRING, ""},
     {"size", T_INT, "bytes"},
@@ -374,6 +410,9 @@ const struct openapi_schema openapi_answers[] = {
     SCHEMA("PackageLists", lists_members, NULL),
     SCHEMA("PackageSet", package_set_members, "[\"name\",\"id\",\"state\"]"),
     SCHEMA("PackageSets", package_sets_members, "[\"packages\"]"),
+    SCHEMA("Context", context_members, "[\"id\",\"language\",\"state\"]"),
+    SCHEMA("Contexts", contexts_members, "[\"contexts\"]"),
+    SCHEMA("CellResult", cell_members, "[\"status\",\"stdout\",\"stderr\",\"results\"]"),
     SCHEMA("FileWritten", written_members, "[\"path\"]"),
 };
 /* clang-format on */

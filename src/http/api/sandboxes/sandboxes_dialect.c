@@ -2,6 +2,7 @@
 /* Persistent sandboxes by their id: the rows of the family. */
 #include "http/api/koyeb/verbs.h"
 #include "http/api/problem.h"
+#include "http/api/sandboxes/contexts.h"
 
 /* Uploads are bounded by the sandbox they go to. */
 static uint64_t any_size(const struct app *a)
@@ -35,6 +36,29 @@ static const struct route sandboxes_rows[] = {
     {"DELETE", "/v1/sandboxes/*/files/**", api_raw_delete, ROUTE_AUTH, "sandboxes",
      "remove a file, or with ?recursive=true a tree",
      .answer = {{204}}, .query = "recursive", .example_path = "workspace/notes.txt"},
+    {"POST",   "/v1/sandboxes/*/contexts", api_context_create, ROUTE_AUTH | ROUTE_BODY, "contexts",
+     "start a live interpreter in a sandbox", NULL, &context_shape,
+     .example = "{\"language\": \"bash\"}",
+     .answer = {{201, "Context"}}},
+    {"GET",    "/v1/sandboxes/*/contexts", api_contexts_list, ROUTE_AUTH, "contexts",
+     "the interpreters of a sandbox",
+     .answer = {{200, "Contexts"}}},
+    {"GET",    "/v1/sandboxes/*/contexts/*", api_context_get, ROUTE_AUTH, "contexts",
+     "state of an interpreter",
+     .answer = {{200, "Context"}}},
+    {"DELETE", "/v1/sandboxes/*/contexts/*", api_context_delete, ROUTE_AUTH, "contexts",
+     "end an interpreter",
+     .answer = {{204}}},
+    {"POST",   "/v1/sandboxes/*/contexts/*/restart", api_context_restart, ROUTE_AUTH, "contexts",
+     "end an interpreter and start it anew, without its state",
+     .answer = {{200, "Context"}}},
+    {"POST",   "/v1/sandboxes/*/contexts/*/interrupt", api_context_interrupt, ROUTE_AUTH, "contexts",
+     "interrupt the cell that runs; the state stays",
+     .answer = {{200, "Context"}}},
+    {"POST",   "/v1/sandboxes/*/cells", api_cell, ROUTE_AUTH | ROUTE_BODY, "contexts",
+     "run a cell in an interpreter; with Accept: text/event-stream its output as it comes", NULL, &cell_shape,
+     .example = "{\"language\": \"bash\", \"code\": \"echo hello\"}",
+     .answer = {{200, "CellResult"}}},
 };
 /* clang-format on */
 

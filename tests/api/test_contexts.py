@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: MIT
+"""Live interpreters of persistent sandboxes, and their cells."""
+import concurrent.futures
+import importlib.util
+
+import pytest
+
+import harness
+import koyeb
+
+HAS_IPYTHON = importlib.util.find_spec("IPython") is not None
+needs_ipython = pytest.mark.skipif(not HAS_IPYTHON, reason="IPython is not installed")
+COUNT = {  # sets a variable, adds to it, shows it
+    "python": ("x = 1", "x += 1; x", "2"),
+    "javascript": ("let x = 1", "x += 1; x", "2"),
+    "typescript": ("let x: number = 1", "x += 1; x as number", "2"),
+    "bash": ("x=1", "x=$((x + 1)); echo $x", None),
+}
+LANGUAGES = [pytest.param(name, marks=needs_ipython) if name == "python" else name for name in COUNT]
+SPIN = {"python": "while True: pass", "javascript": "while (true);", "typescript": "while (true);", "bash": "while :; do :; done"}
+
+
+class Sandbox:
+    def __init__(self, daemon):
+        self.daemon = daemon
+        made = daemon.request("POST", "/v1/sandboxes", json={})
+        assert made.status == 201, made.text
+        self.path = "/v1/sandboxes/" + made.json()["id"]
+
+    def request(self, method, path, **fields):
+        return self.daemon.request(method, self.path + path, **fields)
+
+    def cell(self, code, **fields):
+        got = self.request("POST", "/cells", json={"code": code, **fields})
+        assert got.status == 200, got.text
+        return got.json()
+
+    def context(self, language, **fields):
+        got = self.request("POST", "/contexts", json={"language": language, **fields})
+        assert got.status == 201, got.text
+        return got.json()["id"]
+
+
+@pytest.fixture
+def sandbox(daemon):
+    made = Sandbox(daemon)
+    yield made
+    assert made.request("DELETE", "").status == 204
+
+
+def value(cell):
+    assert cell["status"] == "ok", cell
+    return next((r["data"]["text/plain"] for r in cell["results"] if r["main"]), None)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_state_stays_between_cells(sandbox, language):
+    first, second, want = COUNT[language]
+    assert sandbox.cell(first, language=language)["status"] == "ok"
+    cell = sandbox.cell(second, language=language)
+    assert (value(cell) or cell["stdout"].strip()) == "2" and want in (None, "2")
+    assert cell["execution_count"] == 2 and cell["language"] == language and "restarted" not in cell
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_contexts_have_states_of_their_own_and_one_file_system(sandbox, language):
+    first, second, _ = COUNT[language]
+    one, two = sandbox.context(language), sandbox.context(language)
+    assert sandbox.cell(first, context=one)["status"] == "ok"
+    assert sandbox.cell(second, context=two)["stdout"] != "2\n"
+    sandbox.cell("echo shared > f", language="bash")
+    assert sandbox.cell("cat f", language="bash")["stdout"] == "shared\n"
+    listed = sandbox.request("GET", "/contexts").json()["contexts"]
+    assert {c["id"]: c["default"] for c in listed}.items() >= {one: False, two: False}.items()
+    assert sandbox.request("DELETE", f"/contexts/{one}").status == 204
+    assert sandbox.request("GET", f"/contexts/{one}").status == 404
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_cell_that_takes_too_long_is_interrupted_and_the_state_stays(sandbox, language):
+    first, second, _ = COUNT[language]
+    sandbox.cell(first, language=language)
+    assert sandbox.cell(SPIN[language], language=language, timeout=0.3)["status"] == "timeout"
+    cell = sandbox.cell(second, language=language)
+    assert (value(cell) or cell["stdout"].strip()) == "2" and "restarted" not in cell
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_interpreter_that_dies_is_told_and_another_begins(sandbox, language):
+    sandbox.cell(COUNT[language][0], language=language)
+    killed = sandbox.cell({"python": "import os; os.kill(os.getpid(), 9)", "bash": "kill -9 $$"}.get(
+        language, "process.kill(process.pid, 'SIGKILL')"), language=language)
+    assert killed["status"] == "crashed" and killed["termination"] == {"reason": "signal", "signal": 9}
+    again = sandbox.cell("1", language=language) if language != "bash" else sandbox.cell("echo $x", language="bash")
+    assert again["restarted"] is True and again["stdout"] in ("", "\n")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_cell_is_interrupted_from_elsewhere(sandbox, language):
+    context = sandbox.context(language)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        spinning = pool.submit(sandbox.cell, SPIN[language], context=context)
+        waiting = pool.submit(sandbox.cell, COUNT[language][0], context=context)
+        harness.wait_until(lambda: sandbox.request("GET", f"/contexts/{context}").json()["execution_count"] > 0,
+                         "a cell has begun")
+        while not spinning.done():
+            assert sandbox.request("POST", f"/contexts/{context}/interrupt").status == 200
+            concurrent.futures.wait([spinning], timeout=0.2)
+        assert spinning.result()["status"] in ("interrupted", "error") and waiting.result()["status"] in ("ok", "interrupted")
+
+
+def test_a_restart_forgets(sandbox):
+    context = sandbox.context("bash")
+    sandbox.cell("x=1", context=context)
+    assert sandbox.request("POST", f"/contexts/{context}/restart").json()["id"] == context
+    assert sandbox.cell("echo [$x]", context=context)["stdout"] == "[]\n"
+
+
+def test_output_of_children_and_of_the_interpreter_come_in_order(sandbox):
+    cell = sandbox.cell("console.log('a'); require('child_process').execSync('echo b', {stdio: 'inherit'}); console.log('c')",
+                        language="javascript")
+    assert cell["stdout"] == "a\nb\nc\n"
+
+
+def test_characters_that_are_cut_are_whole(sandbox):
+    cell = sandbox.cell(r"for i in 1 2 3; do printf '\xe2'; sleep 0.01; printf '\x82\xac'; done; printf '\xff'", language="bash")
+    assert cell["stdout"] == "€€€�"
+
+
+def streamed(daemon, sandbox, **body):
+    return koyeb.Events(daemon, "POST", sandbox.path + "/cells", body,
+                        {"Accept": "text/event-stream", "Content-Type": "application/json"})
+
+
+def test_a_stream_tells_as_it_goes(sandbox, daemon):
+    events = list(streamed(daemon, sandbox, language="javascript",
+                           code="console.log(1); display.html('<b>'); throw new TypeError('no')"))
+    assert [name for name, _, _ in events] == ["started", "stdout", "display", "error", "end"]
+    assert events[1][1] == {"text": "1\n"} and events[2][1]["data"] == {"text/html": "<b>"}
+    assert events[3][1]["name"] == "TypeError" and events[4][1]["status"] == "error"
+
+
+def test_a_client_that_leaves_interrupts_its_cell(sandbox, daemon):
+    context = sandbox.context("bash")
+    stream = streamed(daemon, sandbox, context=context, code="echo on; sleep 600")
+    assert next(data for name, data, _ in stream if name == "stdout") == {"text": "on\n"}
+    stream.close()
+    assert sandbox.cell("echo next", context=context)["stdout"] == "next\n"
+
+
+def test_variables_of_a_cell_do_not_stay(sandbox):
+    assert value(sandbox.cell("process.env.Q", language="javascript", env={"Q": "v"})) == "'v'"
+    assert value(sandbox.cell("process.env.Q", language="javascript")) is None
+
+
+@pytest.mark.parametrize("body, word", [
+    ({}, "code"), ({"code": 1}, "code"), ({"code": "1", "language": "cobol"}, "language"), ({"code": "1", "lang": "js"}, "language"),
+    ({"code": "1", "language": "bash", "env": {"A": "b"}}, "env"), ({"code": "1", "timeout": -1}, "timeout")])
+def test_what_is_wrong_is_named(sandbox, body, word):
+    got = sandbox.request("POST", "/cells", json=body)
+    assert got.status == 400 and word in got.text
+
+
+def test_what_is_not_there_is_404(sandbox, daemon):
+    assert sandbox.request("POST", "/cells", json={"code": "1", "context": "nope"}).status == 404
+    assert sandbox.request("POST", "/contexts/nope/restart").status == 404
+    assert daemon.request("POST", "/v1/sandboxes/nope/cells", json={"code": "1"}).status == 404
+
+
+def test_contexts_are_limited(sandbox):
+    made = [sandbox.request("POST", "/contexts", json={"language": "bash"}) for _ in range(33)]
+    assert [m.status for m in made] == [201] * 32 + [503] and made[-1].headers.get("Retry-After")
+
+
+def test_a_sandbox_that_is_deleted_ends_its_cells(daemon):
+    sandbox = Sandbox(daemon)
+    context = sandbox.context("bash")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        cell = pool.submit(sandbox.cell, "sleep 600", context=context)
+        harness.wait_until(lambda: sandbox.request("GET", f"/contexts/{context}").json()["state"] == "busy", "it runs")
+        assert sandbox.request("DELETE", "").status == 204
+        assert cell.result()["status"] == "crashed"
+
+
+def test_rubbish_on_the_channel_ends_only_the_interpreter(sandbox):
+    sandbox.cell("echo rubbish >&3; sleep 600", language="bash", timeout=5)  # closed for the cell: nothing happens
+    got = sandbox.cell("require('fs').writeSync(3, 'Rffffffff'); await new Promise(() => {})", language="javascript", timeout=5)
+    assert got["status"] in ("crashed", "timeout")
+    assert value(sandbox.cell("1 + 1", language="javascript")) == "2"
+
+
+@needs_ipython
+def test_a_figure_of_matplotlib_is_displayed(sandbox):
+    pytest.importorskip("matplotlib")
+    cell = sandbox.cell("import matplotlib.pyplot as plt\nplt.plot([1, 2], [3, 4]);", timeout=120)
+    assert cell["status"] == "ok", cell
+    assert cell["results"][0]["data"]["application/vnd.sandbox-executor.chart+json"]["type"] == "line"
