@@ -15,7 +15,7 @@ import pytest
 import harness
 from koyeb import Sandbox
 
-WORK = 20  # times the fixed work below, which takes about 5 ms on a quiet machine
+WORK = 10  # times the fixed work below, which takes about 5 ms on a quiet machine
 LONG_NAME = "." * 240
 GLOB = "**/*.@(php|phtml|phar)"
 EXTENSIONS = "**/*.{" + ",".join(f"ex{i}" for i in range(30)) + ",htaccess}"
