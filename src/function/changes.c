@@ -112,7 +112,7 @@ static int by_name(const void *x, const void *y)
     return strcmp(a->path, b->path);
 }
 
-/* Nobody looks into /tmp: what is there is neither seen nor missed. */
+/* /tmp is not scanned: what is there is neither seen nor missed. */
 static bool is_missed(const struct changes *c, size_t i)
 {
     return !c->seen[i] && !c->incomplete && strncmp(c->before[i].path, "/tmp/", 5) != 0;

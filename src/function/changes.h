@@ -38,7 +38,7 @@ struct change {
     struct buf content;             /* owned */
     bool has_content;
     bool denied;
-    bool ignored;   /* denied, and nobody is to be told */
+    bool ignored;   /* denied, and not reported */
     bool attempted; /* denied when it was tried: the file is as it was */
     bool unjudged;  /* denied because the rules took too many steps */
     uint64_t size;
@@ -51,7 +51,7 @@ struct changes {
     size_t before_n;
     const struct call_file **by_path; /* owned: they in the order of their paths */
     bool *seen;                       /* owned: which of them are still there */
-    const struct file_stamp *stamps;  /* borrowed: of each of them; NULL: nobody has looked */
+    const struct file_stamp *stamps;  /* borrowed: of each of them; NULL: not known */
     struct file_stamp *now;           /* owned: of those that are still there */
     struct change *v;                 /* owned */
     size_t n, cap;

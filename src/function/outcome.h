@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the facts of a run mean for whoever called a function. Pure; may run on a worker. */
+/* What the facts of a run mean for the caller of a function. Pure; may run on a worker. */
 #pragma once
 
 #include "base/json.h"

@@ -308,11 +308,11 @@ static void take_timeout(struct call_request *r, const struct request_body *b)
 static void take_reporting(struct call_request *r, const struct reporting_body *b)
 {
     if (b->changes.p)
-        (void)json_to_bool(b->changes, &r->include_changes);
+        (void)json_to_bool(b->changes, &r->reporting.changes);
     if (b->contents.p)
-        (void)json_to_bool(b->contents, &r->include_contents);
+        (void)json_to_bool(b->contents, &r->reporting.contents);
     if (b->denied.p)
-        (void)json_to_bool(b->denied, &r->include_denied);
+        (void)json_to_bool(b->denied, &r->reporting.denied);
 }
 
 static void take_mode(struct call_request *r, const struct request_body *b)
@@ -363,10 +363,9 @@ static int parse_whole(struct call_request *r, const struct shape *shape, const 
 {
     struct request_body b;
 
-    *r = (struct call_request){.auto_threshold = CALL_AUTO_DEFAULT,
-                               .include_changes = true,
-                               .include_contents = true,
-                               .include_denied = true};
+    *r = (struct call_request){
+        .auto_threshold = CALL_AUTO_DEFAULT, .reporting = {true, true, true}
+    };
     if (decode_body(r, shape, text, n, &b, e) < 0)
         return -1;
     r->mount = b.options.mount;
@@ -394,10 +393,7 @@ int call_request_parse_turn(struct call_request *r, const char *text, size_t n, 
 {
     struct request_body b;
 
-    *r = (struct call_request){.workdir = workdir,
-                               .include_changes = usual->changes,
-                               .include_contents = usual->contents,
-                               .include_denied = usual->denied};
+    *r = (struct call_request){.workdir = workdir, .reporting = *usual};
     if (decode_body(r, &turn_shape, text, n, &b, e) < 0)
         return -1;
     return get_files(r, b.options.files, e);

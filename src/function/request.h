@@ -42,6 +42,11 @@ struct call_file {
     uint64_t size;    /* of it, when it was looked at */
 };
 
+/* What an answer tells of files that changed. */
+struct call_reporting {
+    bool changes, contents, denied;
+};
+
 struct call_request {
     struct shaping shaping; /* owned: decoded strings, NUL-terminated */
     struct buf paths;       /* owned: of the files */
@@ -63,7 +68,7 @@ struct call_request {
     size_t files_n;
     const struct exec_var *vars; /* of the shaping */
     size_t vars_n;
-    bool include_changes, include_contents, include_denied;
+    struct call_reporting reporting;
     bool wasm;              /* engine: "wasm" */
     struct bytes input;     /* decoded: standard input of a module; p == NULL: none */
     struct bytes isolation; /* decoded: name of a jail; p == NULL: the default */
@@ -81,10 +86,6 @@ must_check int call_request_parse(struct call_request *r, const char *text, size
 /* The same for the body that creates a session. */
 must_check int call_request_parse_session(struct call_request *r, const char *text, size_t n,
                                           struct err *e);
-/* What is reported where a request says nothing. */
-struct call_reporting {
-    bool changes, contents, denied;
-};
 /* The same for a call of a session, which has its language and its code already: what belongs to
  * the session is refused, and the name of a function must be there. `workdir`: the session's; it
  * must outlive the request. */

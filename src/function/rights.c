@@ -6,7 +6,7 @@
 
 enum { DIR_WRITABLE = 0755, DIR_FIXED = 0555 };
 
-/* Writable for everybody, and nobody's change. */
+/* Writable for every program; what is written there is not reported as a change. */
 static const char *const open_dirs[] = {"/dev/", "/proc/", "/tmp/"};
 
 static int no_memory(struct err *e)

@@ -7,6 +7,7 @@ import tempfile
 import pytest
 
 import harness
+from test_limits import queued
 
 
 def call(daemon, language, code, function="f", args=(), **fields):
@@ -696,3 +697,46 @@ def test_a_script_is_never_one_of_its_own_functions(daemon):
         result = call(daemon, language, code, function=None)
         assert result["status"] == "success" and result["stdout"] == out, (language, result)
         assert result["meta"]["signatureSource"] == "convention"
+
+
+# ---- one place for the whole ----
+
+def test_a_call_keeps_its_place_from_the_inspection_to_the_end(make_daemon):
+    """Nothing that waits behind it runs between its inspection, its compiler and its run."""
+    daemon = make_daemon(MAX_CONCURRENT_EXECUTIONS=1, QUEUE_MAX=2)
+    mark = harness.marker()
+    first = daemon.start(harness.spawn_marked(mark), "shell")
+    harness.wait_until(lambda: harness.processes_with(mark), "the first runs")
+    code = "#include <time.h>\ndouble f(void) { struct timespec t; clock_gettime(CLOCK_REALTIME, &t); " \
+           f"return t.tv_sec + t.tv_nsec / 1e9; }} // {mark}"
+    second = daemon.connect()
+    second.send("POST", "/v1/functions/call", json={"language": "c", "code": code, "functionName": "f"})
+    harness.wait_until(lambda: queued(daemon) == 1, "the call waits")
+    third = daemon.start("date +%s.%N", "shell")
+    harness.wait_until(lambda: queued(daemon) == 2, "the third waits")
+    first.close()
+    made = second.receive().json()
+    assert made["status"] == "success", made
+    assert made["result"] < float(third.receive().json()["stdout"])
+
+
+def test_a_session_is_created_in_a_place_of_its_own(make_daemon):
+    daemon = make_daemon(MAX_CONCURRENT_EXECUTIONS=1, QUEUE_MAX=0)
+    session = {"language": "python", "code": "def f():\n    return 1"}
+    mark = harness.marker()
+    first = daemon.start(harness.spawn_marked(mark), "shell")
+    harness.wait_until(lambda: harness.processes_with(mark), "the first runs")
+    refused = daemon.request("POST", "/v1/sessions", json=session)
+    assert refused.status == 503 and "Retry-After" in refused.headers
+    first.close()
+    harness.wait_until(lambda: not harness.traces_of(mark), "it is gone")
+    # What is loaded holds no place any more.
+    ids = [harness.wait_until(lambda: create(daemon, session), "there is room") for _ in range(2)]
+    assert daemon.request("POST", f"/v1/sessions/{ids[0]}/call", json={"functionName": "f"}).json()["result"] == 1
+    for one in ids:
+        daemon.request("DELETE", f"/v1/sessions/{one}")
+
+
+def create(daemon, session):
+    response = daemon.request("POST", "/v1/sessions", json=session)
+    return response.json()["id"] if response.status == 201 else None

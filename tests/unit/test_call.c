@@ -381,7 +381,7 @@ static void turns_need_only_a_name(void **state)
     assert_int_equal(r.wall_ms, 500);
     assert_int_equal(r.files_n, 1);
     assert_string_equal(r.files[0].path, "/workspace/a");
-    assert_true(r.include_changes && !r.include_contents && !r.include_denied);
+    assert_true(r.reporting.changes && !r.reporting.contents && !r.reporting.denied);
     call_request_done(&r);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         assert_int_equal(
@@ -529,7 +529,7 @@ static void requests(void **state)
     assert_null(r.function.p);
     assert_int_equal(r.wall_ms, 250);
     assert_int_equal(r.mode, CALL_MODE_FILE);
-    assert_false(r.include_changes);
+    assert_false(r.reporting.changes);
     assert_string_equal(r.workdir, "/app");
     assert_int_equal(r.files_n, 2);
     assert_string_equal(r.files[0].path, "/app/a/b");
@@ -628,6 +628,85 @@ static void changes(void **state)
     changes_done(&c);
 }
 
+/* ---- errors have the names that the public knows ---- */
+
+static void errors_are_named_in_one_place(void **state)
+{
+    static const struct {
+        enum err_kind kind, of;
+        const char *type, *want;
+    } rows[] = {
+        {ERR_CALLER, ERR_NONE,   NULL,         "ValueError"           },
+        {ERR_DENIED, ERR_NONE,   NULL,         "PermissionDeniedError"},
+        {ERR_HOST,   ERR_NONE,   NULL,         "SandboxError"         },
+        {ERR_CALLER, ERR_CALLER, "TypeError",  "TypeError"            },
+        {ERR_HOST,   ERR_CALLER, "TypeError",  "SandboxError"         },
+        {ERR_HOST,   ERR_NONE,   "MountError", "MountError"           },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct call_outcome o;
+        struct err e;
+
+        (void)err_set(&e, rows[i].kind, "words");
+        if (rows[i].type)
+            (void)err_type(&e, rows[i].of, rows[i].type);
+        call_outcome_fail(&o, &e);
+        assert_string_equal(o.type, rows[i].want);
+        assert_string_equal(o.message, "words");
+        assert_int_equal(o.status, CALL_ERROR);
+        assert_int_equal(o.exit_code, 1);
+    }
+}
+
+static void the_first_name_of_an_error_stays(void **state)
+{
+    struct err e;
+
+    (void)state;
+    (void)err_set(&e, ERR_CALLER, "words");
+    (void)err_type(&e, ERR_NONE, "NameError");
+    (void)err_type(&e, ERR_CALLER, "TypeError");
+    assert_string_equal(e.type, "NameError");
+    (void)err_set(&e, ERR_CALLER, "others");
+    assert_null(e.type);
+}
+
+/* ---- a directory on the way to what a rule shows ---- */
+
+static void rules_open_directories(void **state)
+{
+    static const struct {
+        const char *rules, *dir;
+        bool open;
+    } rows[] = {
+        {"[{\"pattern\":\"logs/**/*.log\",\"allow\":[\"read\",\"list\"]}]", "/m/logs/",     true },
+        {"[{\"pattern\":\"logs/**/*.log\",\"allow\":[\"read\",\"list\"]}]", "/m/logs/a/b/", true },
+        {"[{\"pattern\":\"logs/**/*.log\",\"allow\":[\"read\",\"list\"]}]", "/m/other/",    false},
+        {"[{\"pattern\":\"/m/a/b/c\",\"allow\":\"*\"}]",                    "/m/a/",        true },
+        {"[{\"pattern\":\"/m/a/b/c\",\"allow\":\"*\"}]",                    "/m/b/",        false},
+        {"[{\"pattern\":\"{a,b}/c\",\"allow\":\"*\"}]",                     "/m/z/",        true },
+        {"[{\"pattern\":\"**\",\"allow\":[\"modify\"]}]",                   "/m/a/",        false},
+        {"[{\"pattern\":\"**\",\"allow\":[\"read\"]}]",                     "/m/a/",        false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf text = BUF_INIT(1024);
+        struct perms p;
+        struct err e;
+
+        (void)buf_printf(&text, "{\"default\":{\"read\":false,\"list\":false},\"rules\":%s}",
+                         rows[i].rules);
+        assert_int_equal(perms_parse(&p, json(text.p), &e), 0);
+        if (perms_open(&p, rows[i].dir, "/m") != rows[i].open)
+            fail_msg("%s %s", rows[i].rules, rows[i].dir);
+        perms_done(&p);
+        buf_done(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -649,6 +728,9 @@ int main(void)
         cmocka_unit_test(directories),
         cmocka_unit_test(outcomes_are_never_false_successes),
         cmocka_unit_test(changes),
+        cmocka_unit_test(errors_are_named_in_one_place),
+        cmocka_unit_test(the_first_name_of_an_error_stays),
+        cmocka_unit_test(rules_open_directories),
     };
 
     return cmocka_run_group_tests(tests, vectors_open, vectors_close);

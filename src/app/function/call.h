@@ -36,7 +36,7 @@ void calls_stop_all(struct calls *c, enum end_reason why);
 /* -1: it could not be begun. The body is taken in any case. */
 must_check int app_call(struct app *a, const struct function_order *o, struct call **ret,
                         struct err *e);
-/* Whoever asked is gone: ends it, done() does not come. */
+/* The client is gone: ends the call, done() does not come. */
 void call_abandon(struct call *c);
 /* There is room for items again. */
 void call_resume(struct call *c);

@@ -5,8 +5,8 @@
  * be written. When something fails, the request says whether to go on, to stop, or to undo
  * everything, deletions included.
  *
- * The loop decides and tells, a worker writes: so whoever listens hears of a file before it is
- * written and again when it is there.
+ * The loop decides and tells, a worker writes: so a client that listens hears of a file before it
+ * is written and again when it is there.
  */
 #pragma once
 
@@ -54,7 +54,7 @@ struct sync_order {
     const struct mount *rules;   /* whose onError and allowAbort count */
     const struct mount *answers; /* whose sync.rules count; NULL: those of `rules` */
     struct work_pool *work;
-    sync_event_fn *event; /* from the loop; NULL: nobody listens */
+    sync_event_fn *event; /* from the loop; NULL: none are wanted */
     sync_done_fn *done;   /* once, from the loop, never from inside sync_start() */
     void *user;
 };

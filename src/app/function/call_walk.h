@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of a mount's loading share among themselves; nobody else's business. */
+/* Walking through a mounted directory: what loading and lending have in common. Private to both. */
 #pragma once
 
 #include <sys/stat.h>

@@ -110,7 +110,7 @@ static void change_work_done(struct work *w)
     k->next(k->user);
 }
 
-/* What we put there ourselves is nobody's change. */
+/* What we put there ourselves is no change of the program's. */
 static bool is_ours(const struct collect *k, const char *path)
 {
     size_t n = strlen(k->workdir);
@@ -266,7 +266,7 @@ static void judging_done(struct work *w)
     k->next(k->user);
 }
 
-/* Is there a rule, and something to ask it about? Nobody else waits for a worker. */
+/* Is there a rule, and something to ask it about? Otherwise no worker is needed. */
 static bool is_ruled(const struct collect *k)
 {
     return k->tree->mount.perms.n > 0 && (k->changes.n > 0 || (k->fenced && k->error->n > 0));

@@ -5,8 +5,8 @@
  * recently used go first.
  *
  * The key covers the source, the dispatcher, what may be included, the compiler and its options. A
- * tenant can therefore only decide what is kept under the key of the very text it sent; whoever
- * sends the same text gets what that text says.
+ * tenant can therefore only decide what is kept under the key of the very text it sent, and another
+ * tenant that sends the same text gets what that text says.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a function call, the creation of a function session and a turn of one have in common: a
- * task (app/task.h) about a program, that ends with a result which somebody waits for.
+ * task (app/task.h) about a program, that ends with a result for the one who asked.
  *
- * A result is a value. How it looks on the wire is decided by whoever asked, who brings a function
+ * A result is a value. How it looks on the wire is decided by the API, which brings a function
  * that renders it; that function is the last step, beside the loop where the result is large.
  */
 #pragma once
@@ -64,7 +64,7 @@ struct function_order {
     const char *request_id; /* for the log; "": none */
     uint64_t asked_us;
     function_render_fn *render;
-    function_done_fn *done; /* NULL: nobody waits */
+    function_done_fn *done; /* NULL: the client is gone */
     function_refused_fn *refused;
     function_item_fn *item; /* not NULL: items of a generator one by one */
     sync_event_fn *event;   /* of changes that go back, while they do; or NULL */
@@ -96,7 +96,7 @@ static inline struct function_task *function_of(struct task *t)
 void function_init(struct function_task *f, struct app *a, const struct task_kind *kind,
                    struct program *p, const struct function_order *o);
 void function_done(struct function_task *f);
-/* Whoever asked is gone, or hears no more. */
+/* The client is gone: no callback of the order comes any more. */
 void function_forget(struct function_task *f);
 
 /* ---- for steps ---- */

@@ -131,7 +131,8 @@ void host_dirs_remove(int root, const char *path, size_t shortest)
 
 /* ---- undoing ---- */
 
-/* Where the kernel lets nobody but its owner give a file another name. */
+/* Where a hard link is refused: with fs.protected_hardlinks only the owner of a file may make one.
+ */
 static int copy_aside(const struct place *p, const char *to_name)
 {
     cleanup_close int to = -1, from = openat(p->dir, p->name,

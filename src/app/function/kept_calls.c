@@ -31,7 +31,7 @@ struct kept_sync {
     struct buf json;
     kept_render_fn *render;
     sync_event_fn *event;
-    kept_done_fn *done; /* NULL: nobody waits */
+    kept_done_fn *done; /* NULL: the client is gone */
     void *user;
     TAILQ_ENTRY(kept_sync) link;
 };

@@ -50,7 +50,7 @@ typedef void kept_done_fn(void *user, struct buf *json);
 struct kept_order {
     const char *call_id;
     struct json_value rules; /* {onError, rules, allowAbort}: the body */
-    sync_event_fn *event;    /* NULL: nobody listens */
+    sync_event_fn *event;    /* NULL: none are wanted */
     kept_render_fn *render;
     kept_done_fn *done;
     void *user;
@@ -58,5 +58,5 @@ struct kept_order {
 /* ERR_ABSENT: not kept (any more); ERR_BUSY: a sync of it is under way. */
 must_check int app_sync(struct app *a, const struct kept_order *o, struct kept_sync **ret,
                         struct err *e);
-/* Whoever asked is gone: it goes on, done() does not come. */
+/* The client is gone: the sync goes on, done() does not come. */
 void kept_sync_abandon(struct kept_sync *s);

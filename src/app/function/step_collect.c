@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a call did to the files, read while the dead sandbox is still there; then what all of it
- * means for whoever asked.
+ * means for the caller.
  */
 #include "app/daemon/app.h"
 #include "app/function/call.h"
@@ -43,7 +43,7 @@ int call_collect_begin(struct call *c, struct err *e)
         .wasm = p->wasm,
         .fenced = p->fenced,
         .dirs = p->dirs.n > 0,
-        .contents = p->request.include_contents,
+        .contents = p->request.reporting.contents,
         .before = p->request.files,
         .before_n = p->request.files_n,
         .next = on_collected,
@@ -91,7 +91,7 @@ static void judge(struct task *t)
         return;
     r->changes = &c->collect.changes;
     collect_judge(&c->collect, &r->outcome);
-    if (p->tree->lent && p->request.include_contents)
+    if (p->tree->lent && p->request.reporting.contents)
         call_tree_recall(p->tree, &p->request, &c->collect.changes);
 }
 

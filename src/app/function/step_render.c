@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The answer: a value becomes text, in the words of whoever asked. */
+/* The answer: the value of the result becomes text, by the function that the API brought. */
 #include "app/function/function_task.h"
 
 enum { RENDER_INLINE = 256 * 1024 }; /* larger answers do not block the loop */

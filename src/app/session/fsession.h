@@ -70,7 +70,7 @@ struct fsession {
     uint64_t wall_ms, idle_ms; /* of a call; of the session, 0: for ever */
     uint64_t used_us;          /* the last turn ended */
     uint64_t calls;            /* begun so far */
-    struct turn *current;      /* its turn; NULL: no one's */
+    struct turn *current;      /* whose turn it is; NULL: no turn is under way */
     struct turn_list queue;
     size_t queued_n;
     uint64_t deadline_us;

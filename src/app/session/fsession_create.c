@@ -90,7 +90,6 @@ static enum task_go create_check(struct task *k, struct err *e)
 {
     struct turn *t = turn_of(k);
     struct fsession *s = t->session;
-    const struct call_request *r = &s->program.request;
     struct err why;
 
     (void)e;
@@ -98,9 +97,7 @@ static enum task_go create_check(struct task *k, struct err *e)
         return function_fail(&t->on, &why);
     k->engine = s->program.where.engine;
     t->wall_ms = s->wall_ms;
-    t->request.include_changes = r->include_changes;
-    t->request.include_contents = r->include_contents;
-    t->request.include_denied = r->include_denied;
+    t->request.reporting = s->program.request.reporting;
     return TASK_NEXT;
 }
 

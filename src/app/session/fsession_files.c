@@ -281,7 +281,7 @@ static bool is_wanted(const struct fsession *s)
 
     if (s->state == FSESSION_LOADING || s->program.tree->mount.sync || s->program.fenced)
         return true;
-    return t && t->request.include_changes;
+    return t && t->request.reporting.changes;
 }
 
 bool fsession_files_look(struct fsession *s)
@@ -295,7 +295,7 @@ bool fsession_files_look(struct fsession *s)
         .wasm = s->program.wasm,
         .fenced = s->program.fenced,
         .dirs = s->program.dirs.n > 0,
-        .contents = s->current && s->current->request.include_contents,
+        .contents = s->current && s->current->request.reporting.contents,
         .before = s->files.known.files,
         .before_n = s->files.known.n,
         .next = on_collected,

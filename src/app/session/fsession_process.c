@@ -85,8 +85,8 @@ static bool can_be_interrupted(const struct fsession *s)
     return !s->program.wasm && !(call_lang((size_t)s->program.lang)->flags & CALL_COMPILED);
 }
 
-/* A signal before the program has begun would be nobody's; one after it has answered might be the
- * next one's, so nobody begins before it is known to have been sent. */
+/* A signal that comes before the call has begun would be lost; one that comes after its answer
+ * might interrupt the next call. So no call begins before the signal is known to have been sent. */
 static void signal_send(struct fsession *s)
 {
     if (s->current->begun && run_interrupt(s->process.run) == 0)

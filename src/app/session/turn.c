@@ -505,11 +505,7 @@ static int turn_begin(struct fsession *s, enum turn_kind kind, const struct func
     }
     t->session = s;
     t->wall_ms = s->wall_ms;
-    t->usual =
-        (struct call_reporting){of->include_changes, of->include_contents, of->include_denied};
-    t->request.include_changes = t->usual.changes; /* a call says so itself */
-    t->request.include_contents = t->usual.contents;
-    t->request.include_denied = t->usual.denied;
+    t->usual = t->request.reporting = of->reporting; /* unless a call says so itself */
     fsession_queue_add(s, t);
     *ret = t;
     if (task_begin(&t->on.task, e) == 0)

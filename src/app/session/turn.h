@@ -73,7 +73,7 @@ must_check int fsession_call(struct fsession *s, const struct function_order *o,
 /* hard: another process in another sandbox; else, where the language can, the code once more. */
 must_check int fsession_reset(struct fsession *s, const struct function_order *o, bool hard,
                               struct turn **ret, struct err *e);
-/* Whoever asked is gone: done() does not come. A call under way is interrupted. */
+/* The client is gone: done() does not come. A call under way is interrupted. */
 void turn_abandon(struct turn *t);
 /* There is room for items again. */
 void turn_resume(struct turn *t);

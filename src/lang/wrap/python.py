@@ -245,7 +245,7 @@ def finite(value, above):
     if not isinstance(value, (dict, list, tuple)):
         return value
     if id(value) in above:
-        raise ValueError("Circular reference detected in the returned value")
+        raise ValueError("Circular reference detected in the returned value") from None
     above.add(id(value))
     if isinstance(value, dict):
         copy = {key if not isinstance(key, float) or is_finite(key) else non_finite_name(key):

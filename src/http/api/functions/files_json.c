@@ -90,13 +90,13 @@ void files_json(struct jw *w, const struct changes *all, const struct call_reque
                 int64_t left_out)
 {
     left_out += all->left_out;
-    if (!r->include_changes)
+    if (!r->reporting.changes)
         return;
     jw_key(w, "files");
     jw_object(w);
     for (int t = 0; t < CHANGE_TYPES; t++)
-        write_changes(w, all, (enum change_type)t, r->include_contents);
-    write_denied(w, all, r->include_denied);
+        write_changes(w, all, (enum change_type)t, r->reporting.contents);
+    write_denied(w, all, r->reporting.denied);
     if (left_out > 0)
         jw_kv_int(w, "leftOut", left_out);
     jw_object_end(w);
