@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -33,6 +34,7 @@ enum {
 struct state {
     int ctl; /* -1: the daemon has closed its end */
     int chld;
+    struct rusage before; /* of programs that it ran before */
     pid_t program;
     bool exited; /* the program has, with `status` */
     bool told;   /* MAIN_EXITED was sent */
@@ -105,28 +107,35 @@ static void become(void *user)
     s->error = -r;
 }
 
-static pid_t start_program(struct start *s)
+static pid_t start_job(struct start *s, const struct starter *starter, const struct job *j)
 {
-    struct starter starter;
-    struct job j;
     pid_t pid;
-    int r = runner_await(&j);
 
-    if (r == 0)
-        r = runner_strings(&j);
-    if (r == 0)
-        r = starter_open(&starter);
-    s->error = -r;
-    if (r < 0)
-        return -1;
-    s->job = &j;
-    pid = starter_run(&starter, become, s);
+    s->job = j;
+    pid = starter_run(starter, become, s);
     if (pid < 0)
         s->error = errno;
     if (pid > 0 && s->error) {
         (void)waitpid(pid, NULL, 0);
         return -1;
     }
+    return pid;
+}
+
+static pid_t start_program(struct start *s, const struct starter *starter)
+{
+    struct job j;
+    pid_t pid = -1;
+    int r = runner_await(&j);
+
+    if (r == 0)
+        r = runner_strings(&j);
+    s->error = -r;
+    if (r == 0)
+        pid = start_job(s, starter, &j);
+    free(j.argv);
+    free(j.envp);
+    free(j.strings);
     return pid;
 }
 
@@ -158,17 +167,22 @@ static bool reap(struct state *h)
     return pid < 0 && errno == ECHILD;
 }
 
-static void fill_usage(struct init_msg *m)
+static int64_t cpu_us(const struct rusage *u)
+{
+    return (int64_t)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1000000 + u->ru_utime.tv_usec +
+           u->ru_stime.tv_usec;
+}
+
+static void fill_usage(const struct state *h, struct init_msg *m)
 {
     struct rusage u;
 
+    m->maxrss = -1; /* it would be that of the largest program so far */
     if (getrusage(RUSAGE_CHILDREN, &u) < 0)
         return;
-    m->cpu_us = (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
-                u.ru_stime.tv_usec;
-    m->maxrss = process_maxrss(u.ru_maxrss);
-    m->io_read = (int64_t)u.ru_inblock * 512;
-    m->io_write = (int64_t)u.ru_oublock * 512;
+    m->cpu_us = cpu_us(&u) - cpu_us(&h->before);
+    m->io_read = (int64_t)(u.ru_inblock - h->before.ru_inblock) * 512;
+    m->io_write = (int64_t)(u.ru_oublock - h->before.ru_oublock) * 512;
 }
 
 /* The daemon may have closed its end: the tree lives on all the same. */
@@ -177,24 +191,23 @@ static void tell(const struct state *h, enum init_verb verb)
     struct init_msg m = {.verb = verb, .status = h->status, .pid = h->program};
 
     if (verb == INIT_EXITED)
-        fill_usage(&m);
+        fill_usage(h, &m);
     if (h->ctl >= 0)
         (void)!fd_send(h->ctl, &m, sizeof m, NULL, 0);
 }
 
-/* Usually the program is the last to end, and one message reports both. */
-static void settle(struct state *h)
+/* Usually the program is the last to end, and one message reports both. True: nothing is left. */
+static bool settle(struct state *h)
 {
     bool all = reap(h);
 
     if (all) {
         tell(h, INIT_EXITED);
-        _exit(0);
-    }
-    if (h->exited && !h->told) {
+    } else if (h->exited && !h->told) {
         h->told = true;
         tell(h, INIT_MAIN_EXITED);
     }
+    return all;
 }
 
 /* Until no child is left. A process that escapes one pass by forking is found by the next. */
@@ -233,19 +246,19 @@ static void command(struct state *h)
         send_signal(h, m.arg);
 }
 
-__attribute__((noreturn)) static void run_program(int ctl, int chld)
+static void run_program(int ctl, int chld, const struct starter *starter, bool stays)
 {
     struct start s = {.op = HELP_OP_START};
-    struct state h = {.ctl = ctl, .chld = chld, .program = start_program(&s)};
+    struct state h = {.ctl = ctl, .chld = chld, .program = start_program(&s, starter)};
 
+    (void)getrusage(RUSAGE_CHILDREN, &h.before);
     if (h.program <= 0)
         fail(ctl, &s);
     for (int fd = FD_IN; fd < FD_END; fd++)
         (void)close(fd);
     (void)close(RUNNER_FD);
     tell(&h, INIT_READY);
-    settle(&h);
-    for (;;) {
+    while (!settle(&h)) {
         struct pollfd p[] = {
             {.fd = h.ctl,  .events = POLLIN},
             {.fd = h.chld, .events = POLLIN},
@@ -260,8 +273,10 @@ __attribute__((noreturn)) static void run_program(int ctl, int chld)
             signals_take(h.chld);
         if (p[0].revents)
             command(&h);
-        settle(&h);
     }
+    if (h.ctl < 0 || !stays)
+        _exit(0);
+    helper_done(ctl, 0, HELP_OP_START, NULL); /* and waits for the next request */
 }
 
 /* ---- requests ---- */
@@ -283,7 +298,7 @@ static int take_places(int fds[INIT_FDS_SPAWN])
     return r;
 }
 
-static void request(int ctl, int chld, bool shared)
+static void request(int ctl, int chld, const struct starter *starter, bool shared)
 {
     struct {
         struct init_msg m;
@@ -296,8 +311,12 @@ static void request(int ctl, int chld, bool shared)
     if (got < (ssize_t)sizeof in.m)
         _exit(0); /* the daemon closed its end */
     in.bytes[(size_t)got - sizeof in.m] = '\0';
-    if (in.m.verb == HELP_RUN && fds_n == INIT_FDS_SPAWN && take_places(fds) == 0)
-        run_program(ctl, chld);
+    if (in.m.verb == INIT_STOP || in.m.verb == INIT_SIGNAL)
+        return; /* its program ended before it was read */
+    if (in.m.verb == HELP_RUN && fds_n == INIT_FDS_SPAWN && take_places(fds) == 0) {
+        run_program(ctl, chld, starter, in.m.arg != 0);
+        return;
+    }
     if (!files_serve(ctl, &in.m, in.bytes, (size_t)got - sizeof in.m, fds_n > 0 ? fds[0] : -1,
                      shared))
         _exit(1);
@@ -306,6 +325,7 @@ static void request(int ctl, int chld, bool shared)
 
 void helper_run(int ctl, bool shared)
 {
+    struct starter starter;
     int chld;
 
     if (dup3(ctl, FD_CHLD, O_CLOEXEC) < 0 || dup3(FD_CHLD, FD_CTL, O_CLOEXEC) < 0 ||
@@ -314,9 +334,9 @@ void helper_run(int ctl, bool shared)
     process_name("sandbox-helper");
     chld = signals_open(SIGNALS_ALONE); /* a stray `kill -TERM -1` does not end it */
     if (chld < 0 || dup3(chld, FD_CHLD, O_CLOEXEC) < 0 || process_adopt() < 0 ||
-        (!shared && chdir("/workspace") < 0))
+        starter_open(&starter) < 0 || (!shared && chdir("/workspace") < 0))
         _exit(1);
     (void)close(chld);
     for (;;)
-        request(FD_CTL, FD_CHLD, shared);
+        request(FD_CTL, FD_CHLD, &starter, shared);
 }

@@ -2,10 +2,10 @@
 /*
  * A helper of a persistent sandbox: a process that pid 1 forks and that the daemon talks to (enum
  * help_verb in wire.h). It works as the sandbox's user and in its limits, and does one thing at a
- * time: it looks after a file, or runs a program, which is the last thing it does.
+ * time: it looks after a file, or runs a program.
  *
  *   program:  started ──READY──▶ running ──the program ended──MAIN_EXITED──▶ its children live on
- *                                   └──nothing is left──EXITED──▶ exit ◀──EXITED──┘
+ *                                   └──nothing is left──EXITED, DONE──▶ idle ◀──────┘
  *   file:     a request, its answers, the next request
  *
  * The helper is the reaper of everything its program starts, so nothing can leave its tree, and

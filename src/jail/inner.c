@@ -17,8 +17,9 @@
 
 enum {
     FAILURE_MAX = 256,
-    IDLE_MAX = 16, /* more idle helpers than that are not kept */
-    TRIES_MAX = 4, /* helpers tried for one program: a tenant can kill them */
+    IDLE_MAX = 16,   /* more idle helpers than that are not kept, */
+    IDLE_SHARE = 32, /* nor more than one in so many of the sandbox's processes */
+    TRIES_MAX = 4,   /* helpers tried for one program: a tenant can kill them */
 };
 
 struct helper {
@@ -26,7 +27,8 @@ struct helper {
     struct inner *inner;      /* borrowed */
     uint32_t token;
     bool idle;
-    bool program; /* it runs one, and is not used again */
+    bool program; /* it runs one; idle again after DONE */
+    bool killed;  /* pid 1 was asked to: not used again */
     int64_t oom;  /* kills in the whole sandbox when it was taken */
     int ctl;      /* owned while it is idle or lingers; -1: the sandbox that was taken has it */
     struct event gone;
@@ -38,7 +40,7 @@ struct inner {
     struct sandbox sandbox; /* owned */
     struct outbox outbox;
     TAILQ_HEAD(, helper) idle, helpers; /* helpers: taken or lingering */
-    size_t idle_n;
+    size_t idle_n, idle_max;
     uint32_t next_token;
     bool dead;
     unsigned writable;
@@ -72,16 +74,40 @@ static void helper_free(struct helper *h)
     free(h);
 }
 
-/* Its last messages are of no interest any more; the end of the socket is. */
+static void helper_keep(struct helper *h, bool idle);
+
+/* The next message of one that has been released. True: it is idle again. */
+static bool is_done(const struct helper *h, ssize_t *ret_got)
+{
+    struct init_msg m;
+
+    *ret_got = fd_recv(h->ctl, &m, sizeof m, NULL, NULL);
+    return h->program && *ret_got == sizeof m && m.verb == HELP_DONE;
+}
+
+static bool may_idle(const struct helper *h)
+{
+    const struct inner *in = h->inner;
+
+    return !h->killed && !in->dead && in->idle_n < in->idle_max;
+}
+
+/* It lingers until it is done with its program, or ends. */
 static void on_gone(evutil_socket_t fd, short what, void *user)
 {
     struct helper *h = user;
-    struct init_msg m;
-    ssize_t got = fd_recv(fd, &m, sizeof m, NULL, NULL);
+    ssize_t got;
+    bool done = is_done(h, &got);
 
-    (void)what;
-    if (got == 0 || (got < 0 && got != -EAGAIN && got != -EINTR))
+    (void)fd, (void)what;
+    if (done && may_idle(h)) {
+        (void)event_del(&h->gone);
+        helper_unlink(h);
+        h->program = false;
+        helper_keep(h, true);
+    } else if (done || got == 0 || (got < 0 && got != -EAGAIN && got != -EINTR)) {
         helper_free(h);
+    }
 }
 
 static int64_t oom_kills(struct inner *in)
@@ -169,7 +195,8 @@ static struct helper *idle_one(struct inner *in, struct err *e)
 /* Hands it the ends of a program. -EPIPE: it is dead. */
 static int send_program(const struct helper *h, struct sandbox *s)
 {
-    const struct init_msg m = {.verb = HELP_RUN};
+    /* Where processes are few, one that ends by itself leaves room sooner. */
+    const struct init_msg m = {.verb = HELP_RUN, .arg = h->inner->idle_max == IDLE_MAX};
     int theirs[LAUNCH_FDS_PREPARE] = {-1, -1, -1, -1, -1};
     int r = ends_open(s, theirs, 1, LAUNCH_FDS_PREPARE);
 
@@ -243,29 +270,38 @@ static bool inner_alone(struct jail *j, const struct sandbox *s)
 /* Pid 1 kills the helper, and then everything that was below it. */
 static void inner_kill_helper(struct jail *j, const struct sandbox *s)
 {
-    const struct helper *h = s->adapter;
+    struct helper *h = s->adapter;
 
+    h->killed = true;
     if (ask(inner_of(j), INIT_END_HELP, h->token, NULL, 0) < 0)
         inner_kill(j); /* without memory for the message nothing less can be done */
 }
 
-/* One that looked after a file and is alive and silent waits for the next request. */
+/* One that is through with its program, or looked after a file and is alive and silent, waits for
+ * the next request. */
 static void inner_release(struct jail *j, struct sandbox *s)
 {
-    struct inner *in = inner_of(j);
     struct helper *h = s->adapter;
     int ctl = take_fd(&s->ctl);
+    ssize_t got;
     bool idle;
     char byte;
 
+    (void)j;
     ends_close(s);
     *s = SANDBOX_NONE;
     if (!h)
         return;
     helper_unlink(h);
     h->ctl = ctl;
-    idle = !h->program && !in->dead && in->idle_n < IDLE_MAX &&
-           recv(ctl, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+    idle = h->program ? is_done(h, &got)
+                      : recv(ctl, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+    if (idle && !may_idle(h)) {
+        (void)close(h->ctl);
+        free(h);
+        return;
+    }
+    h->program &= !idle;
     helper_keep(h, idle);
 }
 
@@ -373,6 +409,9 @@ int inner_open(const struct inner_conf *conf, struct jail **ret, struct err *e)
         free(in);
         return -1;
     }
+    in->idle_max = conf->spec.limits->pids_max / IDLE_SHARE;
+    if (conf->spec.limits->pids_max == 0 || in->idle_max > IDLE_MAX)
+        in->idle_max = IDLE_MAX;
     in->conf.spec.limits = NULL; /* it was borrowed for take() alone */
     int *const unused[] = {&in->sandbox.job, &in->sandbox.in, &in->sandbox.out, &in->sandbox.err};
     for (size_t i = 0; i < ARRAY_LEN(unused); i++)

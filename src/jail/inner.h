@@ -6,7 +6,7 @@
  * declared in struct sandbox (`lives_on`).
  *
  *   idle ──take──▶ taken ──release──▶ lingering ──end of its control socket──▶ freed
- *     ◀──release, after a file──┘
+ *     ◀──────────DONE───────────┴──────────┘
  *
  * One helper is kept idle ahead of need: waking a process is faster than forking one. A helper
  * lingers while something that its program started lives on; a sandbox with one that is not idle is

@@ -230,9 +230,12 @@ static bool reason_is_ordinary(enum end_reason why)
     return why == END_EXIT || why == END_SIGNAL || why == END_PIDS;
 }
 
+/* What a helper says after EXITED is for the jail. */
 static void enter_draining(struct run *r)
 {
     run_move(r, RUN_DRAINING);
+    if (r->sandbox.lives_on)
+        (void)event_del(&r->ctl);
     r->frames_paused = false; /* nothing more will come */
     r->result->at.ended = clock_us();
     (void)event_del(&r->wall);
@@ -490,7 +493,8 @@ static bool ctl_read(struct run *r)
         if (verbs[i].verb == m->verb)
             verbs[i].handle(r, m);
     }
-    return r->state != RUN_DONE && !r->files_paused;
+    return r->state != RUN_DONE && !r->files_paused &&
+           !(r->sandbox.lives_on && r->state == RUN_DRAINING);
 }
 
 static void ctl_on_readable(evutil_socket_t fd, short what, void *user)

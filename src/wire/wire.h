@@ -156,13 +156,14 @@ static inline struct init_msg init_left(int code)
  * A helper is a process that pid 1 of a persistent sandbox starts. It does one thing at a time. The
  * last answer to a request about a file is DONE; then it waits for the next. End of file without
  * it: the helper died. After RUN it answers like init: READY with `pid`, or FAILED; MAIN_EXITED if
- * something outlives the program; EXITED when nothing of it is left, and that is its own end; and
+ * something outlives the program; EXITED when nothing of it is left; and
  * it understands STOP and SIGNAL. At the end of its socket it stays until what the program left has
  * ended.
  */
 enum help_verb {
     /* daemon to helper */
-    HELP_RUN = 64,   /* a program; fds: job, in, out, err */
+    HELP_RUN = 64,   /* a program; fds: job, in, out, err; `arg` not 0: the helper stays, and says
+                        DONE after EXITED */
     HELP_READ,       /* the file `name`; `size`: the most that may be sent as bytes */
     HELP_WRITE,      /* the file `name`, NUL, bytes; fd: more bytes, until its end; `arg` not 0:
                         parents are made */
