@@ -250,6 +250,13 @@ void task_init(struct task *t, const struct task_kind *kind, struct task_host *h
     run_result_init(&t->result, &t->limits);
 }
 
+void task_init_done(struct task *t, const struct task_kind *kind, struct task_host *h,
+                    struct run_engine *engine)
+{
+    task_init(t, kind, h, engine);
+    task_move(t, TASK_DONE);
+}
+
 void task_done(struct task *t)
 {
     if (t->begun)

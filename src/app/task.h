@@ -135,6 +135,10 @@ void task_init(struct task *t, const struct task_kind *kind, struct task_host *h
 /* Frees what it owns, whatever it does, unless its end is being deferred. */
 void task_done(struct task *t);
 
+/* The same for one that was done in an earlier life of the daemon: it is DONE. */
+void task_init_done(struct task *t, const struct task_kind *kind, struct task_host *h,
+                    struct run_engine *engine);
+
 /* Begins the steps. -1: one of them refused before anything was begun; the task is as it was after
  * task_init(), answer() and account() do not follow. */
 must_check int task_begin(struct task *t, struct err *e);

@@ -40,3 +40,8 @@ must_check int store_read(struct store *s, uint64_t number, struct err *e);
 bool store_is_full(struct store *s);
 /* Forgets a copy. Readers that already have a descriptor keep it. */
 void store_drop(struct store *s, uint64_t number);
+/* Is there such a copy, from before the start? */
+bool store_has(struct store *s, uint64_t number);
+/* Removes all copies but these, of which some may be 0. Once, before anything is kept; sorts them.
+ */
+void store_sweep(struct store *s, uint64_t *numbers, size_t n);

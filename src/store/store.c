@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each daemon keeps its copies in <state>/artifacts/<name of its own>/<number>. The directory is
- * locked while the daemon lives, so that the next one can tell and remove what a killed one left,
- * while two daemons may share a state directory. Only numbers ever become file names.
+ * Copies are <state>/artifacts/<number>. Only numbers ever become file names. A state directory has
+ * one daemon at a time (boot_lock()), and what its executions do not need is swept at its start.
  */
 #include "store/store.h"
 
@@ -11,27 +10,24 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include "base/fd.h"
-#include "base/random.h"
 #include "base/sha256.h"
 
 enum {
     STORE_NAME_MAX = 24,
     STORE_CHUNK = 256 * 1024,
-    STORE_RANDOM = 8,
     STORE_STUCK_MAX = 64,
     STORE_ROOM = 64 * 1024, /* bytes: with so much room the disk counts as full no longer */
 };
 
 struct store {
-    struct work_pool *pool; /* borrowed */
-    int parent, dir;        /* owned: <state>/artifacts and our own below it */
-    char name[STORE_NAME_MAX];
+    struct work_pool *pool;          /* borrowed */
+    int dir;                         /* owned: <state>/artifacts */
     uint64_t last;                   /* the last number given out */
     uint64_t stuck[STORE_STUCK_MAX]; /* what could not be removed, and will be tried again */
     size_t stuck_n;
@@ -190,55 +186,46 @@ static DIR *list_dir(int dir)
     return d;
 }
 
-/* Copies are plain files in one flat directory: nothing else is ever made there. */
-static void remove_copies(int parent, const char *name, int dir)
+bool store_has(struct store *s, uint64_t number)
 {
-    DIR *d = list_dir(dir);
+    char name[STORE_NAME_MAX];
+
+    number_name(number, name);
+    return faccessat(s->dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Plain files with a number for a name: nothing else is ever made there. */
+void store_sweep(struct store *s, uint64_t *numbers, size_t n)
+{
+    DIR *d = list_dir(s->dir);
     const struct dirent *entry;
 
     if (!d)
         return;
-    for (entry = readdir(d); entry; entry = readdir(d)) {
-        if (entry->d_name[0] != '.')
-            (void)unlinkat(dir, entry->d_name, 0);
+    if (n > 1)
+        qsort(numbers, n, sizeof *numbers, by_number);
+    while ((entry = readdir(d))) {
+        char name[STORE_NAME_MAX];
+        uint64_t number;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        number = strtoull(entry->d_name, NULL, 10);
+        number_name(number, name);
+        if (strcmp(name, entry->d_name) != 0 ||
+            !bsearch(&number, numbers, n, sizeof *numbers, by_number))
+            (void)unlinkat(s->dir, entry->d_name, 0);
+        else if (number > s->last)
+            s->last = number;
     }
     (void)closedir(d);
-    (void)unlinkat(parent, name, AT_REMOVEDIR);
-}
-
-static int open_dir(int at, const char *name)
-{
-    return openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-}
-
-/* A directory whose lock is free belongs to nobody that lives. */
-static void remove_abandoned(int parent)
-{
-    DIR *d = list_dir(parent);
-    const struct dirent *entry;
-
-    if (!d)
-        return;
-    for (entry = readdir(d); entry; entry = readdir(d)) {
-        cleanup_close int dir = entry->d_name[0] == '.' ? -1 : open_dir(parent, entry->d_name);
-
-        if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
-            remove_copies(parent, entry->d_name, dir);
-    }
-    (void)closedir(d);
-}
-
-static int make_own(struct store *s, struct err *e)
-{
-    random_hex(s->name, STORE_RANDOM);
-    if (mkdirat(s->parent, s->name, 0700) < 0)
-        return err_sys(e, -errno, "make a directory for artifacts");
-    s->dir = open_dir(s->parent, s->name);
-    if (s->dir < 0)
-        return err_sys(e, -errno, "open the directory for artifacts");
-    if (flock(s->dir, LOCK_EX | LOCK_NB) < 0)
-        return err_sys(e, -errno, "lock the directory for artifacts");
-    return 0;
 }
 
 int store_open(const char *state, struct work_pool *pool, struct store **ret, struct err *e)
@@ -254,14 +241,9 @@ int store_open(const char *state, struct work_pool *pool, struct store **ret, st
     if (!s)
         return err_set(e, ERR_HOST, "no memory for the store");
     *s = (struct store){.pool = pool, .dir = -1};
-    s->parent = open_dir(top, "artifacts");
-    if (s->parent < 0) {
+    s->dir = openat(top, "artifacts", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (s->dir < 0) {
         (void)err_sys(e, -errno, "open '%s/artifacts'", state);
-        store_close(s);
-        return -1;
-    }
-    remove_abandoned(s->parent);
-    if (make_own(s, e) < 0) {
         store_close(s);
         return -1;
     }
@@ -273,9 +255,6 @@ void store_close(struct store *s)
 {
     if (!s)
         return;
-    if (s->dir >= 0)
-        remove_copies(s->parent, s->name, s->dir);
     closep(&s->dir);
-    closep(&s->parent);
     free(s);
 }

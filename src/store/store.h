@@ -8,5 +8,5 @@
 /* `state` is the private state directory; it must exist. The pool is borrowed. */
 must_check int store_open(const char *state, struct work_pool *pool, struct store **ret,
                           struct err *e);
-/* Removes every copy. NULL is fine. */
+/* Copies stay. NULL is fine. */
 void store_close(struct store *s);

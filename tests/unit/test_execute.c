@@ -68,6 +68,7 @@ static int setup(void **state)
     (void)snprintf(a->config.state_dir, sizeof a->config.state_dir, "%s", w->state);
     a->config.max_concurrent = 2;
     a->config.queue_max = 2;
+    a->config.retain_on_disk = false;
     a->log = (struct log){.fd = open("/dev/null", O_WRONLY | O_CLOEXEC), .json = true};
     a->base = event_base_new();
     a->langs = &fake_lang_ops;

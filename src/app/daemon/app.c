@@ -6,6 +6,7 @@
 
 #include "app/daemon/language_probe.h"
 #include "app/execution/code_cache.h"
+#include "app/execution/kept_disk.h"
 #include "app/function/compile_cache.h"
 #include "app/function/kept_calls.h"
 
@@ -124,7 +125,12 @@ int app_init(struct app *a, struct err *e)
     a->registry.bytes_max = c->retain_bytes;
     a->registry.age_max_us = c->retain_s * US_PER_S;
     a->expiry = evtimer_new(a->base, on_expiry, a);
-    return a->expiry ? 0 : err_set(e, ERR_HOST, "no memory for an event");
+    if (!a->expiry)
+        return err_set(e, ERR_HOST, "no memory for an event");
+    if (a->config.retain_on_disk && a->config.retain_count > 0)
+        return kept_disk_open(a, &a->kept_disk, e);
+    store_sweep(a->store, NULL, 0);
+    return 0;
 }
 
 void app_done(struct app *a)
@@ -132,6 +138,7 @@ void app_done(struct app *a)
     if (!a->expiry)
         return; /* never initialised */
     survey_stop(a);
+    kept_disk_stop(a->kept_disk);
     a->admission.granting = true; /* what is freed now makes room for nobody */
     run_after_all(a->engine);
     for (size_t i = 0; i < JAILS_MAX; i++)
@@ -145,6 +152,8 @@ void app_done(struct app *a)
     dependencies_done(&a->dependencies);
     package_sets_done(&a->package_sets);
     compile_cache_close(take_ptr(&a->programs));
+    kept_disk_close(take_ptr(&a->kept_disk));
+    a->ending = true;
     registry_done(&a->registry);
     code_cache_free(take_ptr(&a->codes));
     event_free(a->expiry);

@@ -64,6 +64,7 @@ struct app {
     struct admission admission;
     struct task_host tasks;
     struct registry registry;
+    struct kept_disk *kept_disk; /* owned: finished executions; NULL: they are in memory only */
     struct calls calls;
     struct fsessions fsessions;
     struct inspections inspections;
@@ -80,6 +81,7 @@ struct app {
     struct metrics metrics;
     uint64_t started_us;
     bool stopping; /* no new executions */
+    bool ending;   /* what is on disk stays */
     app_idle_fn *idle;
     void *idle_user;
 };

@@ -13,6 +13,7 @@
 
 #include "app/daemon/app.h"
 #include "app/execution/code_cache.h"
+#include "app/execution/kept_disk.h"
 #include "app/execution/session_disk.h"
 #include "app/function/call_module.h"
 #include "base/random.h"
@@ -117,7 +118,8 @@ static void account(struct task *t)
     log_done(x);
     keep_code(x);
     app_expiry_arm(a);
-    registry_finish(&a->registry, x, clock_us());
+    if (registry_finish(&a->registry, x, clock_us()))
+        kept_disk_put(a->kept_disk, x);
     app_idle_check(a);
 }
 
@@ -458,8 +460,12 @@ void execution_free(struct execution *x)
     looks_stop(x);
     task_done(&x->task);
     session_leave(&a->sessions, take_ptr(&x->session));
-    for (size_t i = 0; i < x->artifacts.n; i++)
+    if (x->in.saved)
+        kept_disk_remove(a->kept_disk, x->id);
+    for (size_t i = 0; i < x->artifacts.n && !(x->in.saved && a->ending); i++)
         store_drop(a->store, x->artifacts.v[i]->stored.number);
+    free(x->restored.limit);
+    free(x->restored.hint);
     artifacts_done(&x->artifacts);
     for (size_t i = 0; i < x->collecting.given_n; i++)
         free(x->collecting.given[i].path);
@@ -468,6 +474,18 @@ void execution_free(struct execution *x)
     buf_done(&x->report);
     buf_done(&x->code);
     free(x);
+}
+
+struct execution *execution_restored(struct app *a)
+{
+    struct execution *x = calloc(1, sizeof *x);
+
+    if (!x)
+        return NULL;
+    x->app = a;
+    task_init_done(&x->task, &kind, &a->tasks, a->engine);
+    x->jail = a->jail;
+    return x;
 }
 
 void execution_hold(struct execution *x)

@@ -47,6 +47,11 @@ struct given_file {
     char sha256[SHA256_HEX];
 };
 
+/* What the verdict of one from an earlier life points to. */
+struct restored {
+    char *limit, *hint; /* owned; NULL: none */
+};
+
 /* Its artifacts on their way to the store. */
 struct collecting {
     size_t n;                 /* files being copied */
@@ -80,6 +85,7 @@ struct registered {
     uint64_t number;              /* of executions in the order they were asked for, from 1 */
     uint64_t bytes;               /* what it counts for */
     uint64_t finished_us;         /* monotonic; 0: still under way */
+    bool saved;                   /* on disk, or on its way there */
     TAILQ_ENTRY(execution) all;   /* by number */
     TAILQ_ENTRY(execution) link;  /* active or finished */
     SLIST_ENTRY(execution) chain; /* same hash */
@@ -106,6 +112,7 @@ struct execution {
     struct ran_in ran_in;
     struct buf code; /* if it is to be kept with what it is compiled to */
     struct verdict verdict;
+    struct restored restored;
     struct artifacts artifacts;
     struct collecting collecting;
     struct watch watch;
@@ -127,6 +134,8 @@ static inline bool execution_is_done(const struct execution *x)
 }
 
 void execution_free(struct execution *x); /* for the registry */
+/* One that was done in an earlier life, to be filled in; NULL: no memory. */
+struct execution *execution_restored(struct app *a);
 /* It stays in memory, forgotten or not, until it is dropped as often. */
 void execution_hold(struct execution *x);
 void execution_drop(struct execution *x);

@@ -64,15 +64,20 @@ void registry_done(struct registry *r)
     }
 }
 
+static void chain(struct registry *r, struct execution *x)
+{
+    SLIST_INSERT_HEAD(bucket_of(r, x->id), x, in.chain);
+    x->in.number = ++r->numbers;
+    TAILQ_INSERT_TAIL(&r->all, x, in.all);
+}
+
 void registry_add(struct registry *r, struct execution *x)
 {
     struct execution *old = registry_find(r, x->id);
 
     if (old)
         registry_forget(r, old);
-    SLIST_INSERT_HEAD(bucket_of(r, x->id), x, in.chain);
-    x->in.number = ++r->numbers;
-    TAILQ_INSERT_TAIL(&r->all, x, in.all);
+    chain(r, x);
     TAILQ_INSERT_TAIL(&r->active, x, in.link);
     r->active_n++;
 }
@@ -104,21 +109,35 @@ static uint64_t bytes_of(const struct execution *x)
     return sizeof *x + r->out.cap + r->err.cap + r->result.cap + r->error.cap + r->progress.cap;
 }
 
-void registry_finish(struct registry *r, struct execution *x, uint64_t now_us)
+/* Its artifacts are counted already. */
+static bool keep(struct registry *r, struct execution *x, uint64_t now_us)
 {
-    bool kept = registry_charge(r, x, bytes_of(x));
-
-    TAILQ_REMOVE(&r->active, x, in.link);
-    r->active_n--;
     x->in.finished_us = now_us;
-    if (!kept) {
+    if (!registry_charge(r, x, bytes_of(x))) {
         unchain(r, x);
-        return;
+        return false;
     }
     TAILQ_INSERT_TAIL(&r->finished, x, in.link);
     r->finished_n++;
     while (r->finished_n > r->count_max)
         registry_forget(r, TAILQ_FIRST(&r->finished));
+    return true;
+}
+
+bool registry_finish(struct registry *r, struct execution *x, uint64_t now_us)
+{
+    TAILQ_REMOVE(&r->active, x, in.link);
+    r->active_n--;
+    return keep(r, x, now_us);
+}
+
+void registry_restore(struct registry *r, struct execution *x, uint64_t finished_us)
+{
+    chain(r, x);
+    for (size_t i = 0; i < x->artifacts.n; i++)
+        if (x->artifacts.v[i]->stored.number != 0)
+            (void)registry_charge(r, x, x->artifacts.v[i]->stored.size);
+    (void)keep(r, x, finished_us);
 }
 
 uint64_t registry_expire(struct registry *r, uint64_t now_us)

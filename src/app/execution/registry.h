@@ -39,8 +39,10 @@ void registry_add(struct registry *r, struct execution *x);
 bool registry_charge(struct registry *r, struct execution *x, uint64_t bytes);
 /* Some of them are not kept after all. */
 void registry_refund(struct registry *r, struct execution *x, uint64_t bytes);
-/* No longer under way. May free x at once when nothing is to be kept: do not touch it again. */
-void registry_finish(struct registry *r, struct execution *x, uint64_t now_us);
+/* No longer under way. False: nothing is to be kept, and x is gone. */
+bool registry_finish(struct registry *r, struct execution *x, uint64_t now_us);
+/* The same for one from an earlier life; in the order of their ends. */
+void registry_restore(struct registry *r, struct execution *x, uint64_t finished_us);
 /* Forgets a finished one. */
 void registry_forget(struct registry *r, struct execution *x);
 /* Forgets what is too old. Returns when to look again, 0: no need. */
