@@ -30,12 +30,27 @@ def stop(daemon, how):
     daemon.wait()
 
 
+MAGIC = b"sbx-execution 1"
+
+
 def files(again):
-    return sorted(os.listdir(again.state / "executions"))
+    return [path for path in sorted((again.state / "executions").iterdir(), key=lambda p: int(p.name))]
+
+
+def records(again):
+    return b"".join(path.read_bytes() for path in files(again)).count(MAGIC)
 
 
 def saved(again, count):
-    wait_until(lambda: len(files(again)) == count, f"{count} executions are on disk")
+    wait_until(lambda: records(again) == count, f"{count} executions are on disk")
+
+
+def join(paths):
+    """As if all had ended at about the same time."""
+    whole = b"".join(path.read_bytes() for path in paths)
+    for path in paths[1:]:
+        path.unlink()
+    paths[0].write_bytes(whole)
 
 
 def get(daemon, name):
@@ -107,27 +122,44 @@ def test_what_is_forgotten_stays_forgotten(again):
     assert daemon.request("DELETE", "/v1/executions/gone").status == 204
     saved(again, 0)
     stop(daemon, "kill")
+    assert files(again) == []
     daemon = again()
     assert get(daemon, "gone").status == 404
     assert os.listdir(again.state / "artifacts") == []
+
+
+def test_one_of_a_file_is_forgotten(again):
+    daemon = again()
+    for name in "abcd":
+        daemon.execute("true", "shell", execution_id=name)
+    stop(daemon, "terminate")
+    join(files(again))
+    daemon = again()
+    assert daemon.request("DELETE", "/v1/executions/b").status == 204
+    assert daemon.request("DELETE", "/v1/executions/d").status == 204
+    saved(again, 2)
+    stop(daemon, "kill")
+    daemon = again()
+    assert [get(daemon, name).status for name in "abcd"] == [200, 404, 200, 404]
+    for name in "ac":
+        daemon.request("DELETE", f"/v1/executions/{name}")
+    wait_until(lambda: files(again) == [], "the file is removed with its last execution")
 
 
 def test_the_number_stays_bounded(again):
     daemon = again(RETAIN_COUNT=3)
     for i in range(6):
         daemon.execute("true", "shell", execution_id=f"e{i}")
-    saved(again, 3)
     stop(daemon, "terminate")
     daemon = again(RETAIN_COUNT=2)
     assert [get(daemon, f"e{i}").status for i in range(6)] == [404] * 4 + [200] * 2
-    saved(again, 2)
 
 
 def test_age_counts_over_restarts(again):
     daemon = again()
     daemon.execute("true", "shell", execution_id="old")
     stop(daemon, "terminate")
-    path = again.state / "executions" / "old"
+    [path] = files(again)
     text = bytearray(path.read_bytes())
     head = 32
     assert text[:15] == b"sbx-execution 1"
@@ -146,22 +178,28 @@ def test_age_counts_over_restarts(again):
 def test_files_that_are_broken_are_no_executions(again):
     daemon = again()
     daemon.execute("echo x > f", "shell", execution_id="good")
-    daemon.execute("true", "shell", execution_id="cut")
-    daemon.execute("true", "shell", execution_id="changed")
-    daemon.execute("true", "shell", execution_id="newer")
     stop(daemon, "terminate")
     folder = again.state / "executions"
-    whole = (folder / "cut").read_bytes()
-    (folder / "cut").write_bytes(whole[:-1])
-    (folder / "changed").write_bytes(whole.replace(b"shell", b"shelf"))
-    (folder / "newer").write_bytes(whole.replace(b"sbx-execution 1", b"sbx-execution 2"))
-    (folder / "empty").write_bytes(b"")
-    (folder / "other-name").write_bytes((folder / "good").read_bytes())
-    (folder / "link").symlink_to("good")
+    [path] = files(again)
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole.replace(b"good", b"torn")[:-1])
+    for name, text in {
+        "101": whole.replace(b"good", b"dead")[:-1],
+        "102": whole.replace(b"shell", b"shelf"),
+        "103": whole.replace(MAGIC, b"sbx-execution 2"),
+        "104": b"",
+        "105": whole[:20],
+        "106": os.urandom(5000),
+        "107": whole[:16] + b"\xff" * 16 + whole[32:],
+        "name": whole,
+        "0108": whole,
+    }.items():
+        (folder / name).write_bytes(text)
+    (folder / "109").symlink_to(path)
+    (folder / "110").mkdir()
     daemon = again()
     assert [x["execution_id"] for x in daemon.request("GET", "/v1/executions").json()["executions"]] == ["good"]
-    saved(again, 1)
-    assert get(daemon, "good").status == 200
+    assert {p.name for p in folder.iterdir()} == {path.name, "110"}
 
 
 def test_copies_of_nothing_are_swept(again):

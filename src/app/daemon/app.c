@@ -152,7 +152,8 @@ void app_done(struct app *a)
     dependencies_done(&a->dependencies);
     package_sets_done(&a->package_sets);
     compile_cache_close(take_ptr(&a->programs));
-    kept_disk_close(take_ptr(&a->kept_disk));
+    kept_disk_close(a->kept_disk);
+    a->kept_disk = NULL;
     a->ending = true;
     registry_done(&a->registry);
     code_cache_free(take_ptr(&a->codes));

@@ -461,7 +461,7 @@ void execution_free(struct execution *x)
     task_done(&x->task);
     session_leave(&a->sessions, take_ptr(&x->session));
     if (x->in.saved)
-        kept_disk_remove(a->kept_disk, x->id);
+        kept_disk_remove(a->kept_disk, x);
     for (size_t i = 0; i < x->artifacts.n && !(x->in.saved && a->ending); i++)
         store_drop(a->store, x->artifacts.v[i]->stored.number);
     free(x->restored.limit);
@@ -646,8 +646,10 @@ void execution_forget(struct execution *x)
     memcpy(id, x->id, sizeof id);
     run_after_all(x->task.engine);
     x = registry_find(&a->registry, id);
-    if (x)
-        registry_forget(&a->registry, x);
+    if (!x)
+        return;
+    x->in.erased = true;
+    registry_forget(&a->registry, x);
 }
 
 bool execution_is_same(const struct execution *x, const unsigned char *digest)

@@ -24,6 +24,7 @@ enum { EXECUTION_ID_MAX = 128, REQUEST_ID_MAX = 128, EXECUTION_JAIL_MAX = 32 };
 
 struct app;
 struct execution;
+struct kept_batch;
 
 /* Exactly once, from the loop, never from inside app_execute(). Its result is final. */
 typedef void execution_done_fn(void *user, struct execution *x);
@@ -86,6 +87,9 @@ struct registered {
     uint64_t bytes;               /* what it counts for */
     uint64_t finished_us;         /* monotonic; 0: still under way */
     bool saved;                   /* on disk, or on its way there */
+    bool erased;                  /* not to come back from there, whatever else its file holds */
+    struct kept_batch *batch;     /* the file, once it is there */
+    uint64_t at;                  /* in it */
     TAILQ_ENTRY(execution) all;   /* by number */
     TAILQ_ENTRY(execution) link;  /* active or finished */
     SLIST_ENTRY(execution) chain; /* same hash */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finished executions on disk, so that they outlive the daemon: <state>/executions/<id>, one file
- * each (kept_file.h), for as long as the registry keeps them.
+ * Finished executions on disk, so that they outlive the daemon, for as long as the registry keeps
+ * them.
  *
- * Files are written and removed by a worker, in the order it was asked for, some at a time. Nothing
- * is synced: they survive the end of the daemon, however it comes, but maybe not that of the host.
+ * Making and removing a file costs more than many executions do. So what has ended within BATCH_MS
+ * becomes one file, <state>/executions/<number>, a row of records (kept_file.h); it is removed when
+ * the last of them is forgotten. One that a client deletes is made unreadable in its place. A
+ * worker does all of it. Nothing is synced: files survive the end of the daemon, however it comes,
+ * but maybe not that of the host, and a sudden end loses what ended in the last BATCH_MS.
  */
 #pragma once
 
@@ -24,4 +27,4 @@ void kept_disk_close(struct kept_disk *d);
 
 /* Both are nothing for NULL. */
 void kept_disk_put(struct kept_disk *d, struct execution *x);
-void kept_disk_remove(struct kept_disk *d, const char *id);
+void kept_disk_remove(struct kept_disk *d, struct execution *x);

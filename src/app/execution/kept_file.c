@@ -279,6 +279,19 @@ static void get_all(struct reader *r, struct execution *x, int64_t *ret_finished
     x->artifacts.left_out = left_out;
 }
 
+size_t kept_file_next(const char *p, size_t n)
+{
+    struct head h;
+
+    if (n < sizeof h)
+        return 0;
+    memcpy(&h, p, sizeof h);
+    if (memcmp(h.magic + 1, magic + 1, 12) != 0 ||
+        h.n > n - sizeof h) /* any version, erased or not */
+        return 0;
+    return sizeof h + h.n;
+}
+
 struct execution *kept_file_read(struct app *a, const char *p, size_t n, int64_t *ret_finished_us)
 {
     struct reader r = {.p = p + sizeof(struct head)};

@@ -133,6 +133,10 @@ bool registry_finish(struct registry *r, struct execution *x, uint64_t now_us)
 
 void registry_restore(struct registry *r, struct execution *x, uint64_t finished_us)
 {
+    struct execution *old = registry_find(r, x->id);
+
+    if (old)
+        registry_forget(r, old);
     chain(r, x);
     for (size_t i = 0; i < x->artifacts.n; i++)
         if (x->artifacts.v[i]->stored.number != 0)
