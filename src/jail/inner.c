@@ -17,6 +17,7 @@
 
 enum {
     FAILURE_MAX = 256,
+    IDLE_QUIET = 2,  /* idle helpers that are kept while all are idle */
     IDLE_MAX = 16,   /* more idle helpers than that are not kept, */
     IDLE_SHARE = 32, /* nor more than one in so many of the sandbox's processes */
     TRIES_MAX = 4,   /* helpers tried for one program: a tenant can kill them */
@@ -89,7 +90,8 @@ static bool may_idle(const struct helper *h)
 {
     const struct inner *in = h->inner;
 
-    return !h->killed && !in->dead && in->idle_n < in->idle_max;
+    return !h->killed && !in->dead && in->idle_n < in->idle_max &&
+           (in->idle_n < IDLE_QUIET || !TAILQ_EMPTY(&in->helpers));
 }
 
 /* It lingers until it is done with its program, or ends. */
