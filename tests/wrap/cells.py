@@ -6,6 +6,7 @@ import pathlib
 import signal
 import socket
 import subprocess
+import threading
 
 # The build has the libraries of cells_javascript.js beside it.
 CELLS = pathlib.Path(os.environ["SBX_BUILD"]).resolve()
@@ -79,6 +80,23 @@ class Cells:
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
+
+    def interrupted(self):
+        """The answer of the cell that runs, which gets SIGINT until it has ended, as from the daemon."""
+        done = threading.Event()
+
+        def send():
+            while not done.wait(0.5):
+                self.interrupt()
+
+        sender = threading.Thread(target=send)
+        self.interrupt()
+        sender.start()
+        try:
+            return self.answer()
+        finally:
+            done.set()
+            sender.join()
 
     def value(self, code, **env):
         """text/plain of the last expression."""

@@ -30,8 +30,7 @@ def test_an_interrupt_ends_the_cell_and_keeps_the_state(tmp_path):
     kernel.run("x=7")
     kernel.send("while :; do :; done")
     kernel.wait_begun()
-    kernel.interrupt()
-    *events, status = kernel.answer()
+    *events, status = kernel.interrupted()
     assert status == "error" and events[-1]["name"] == "KeyboardInterrupt"
     assert kernel.run("[ $x = 7 ]") == ["ok"]
     kernel.close()

@@ -69,8 +69,7 @@ def test_an_interrupt_ends_the_cell_and_keeps_the_state(python, code):
     python.send(code)
     python.wait_begun()
     time.sleep(0.2)  # into the program: there is no event for that
-    python.interrupt()
-    *events, status = python.answer()
+    *events, status = python.interrupted()
     assert status == "error" and events[-1]["name"] == "KeyboardInterrupt"
     assert python.value("x") == "4"
 

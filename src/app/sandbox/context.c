@@ -42,6 +42,7 @@ struct cell {
     uint64_t timeout_ms, count;
     uint64_t asked_us, sent_us, begun_us;
     enum cell_status why; /* CELL_TIMEOUT or CELL_INTERRUPTED: it was interrupted */
+    unsigned interrupts;  /* sent without an end */
     bool restarted, sent;
 };
 
@@ -164,16 +165,22 @@ static void next_cell(struct context *x)
     buf_done(&c->frame);
 }
 
-static void interrupt(struct cell *c, enum cell_status why)
+/* SIGINT, and again until the cell has ended or its grace has: Node.js loses one that comes just as
+ * the synchronous part of a cell ends. */
+static void interrupt_again(struct cell *c)
 {
     struct context *x = c->context;
 
     if (command_interrupt(x->program) < 0)
         command_kill(x->program, END_CANCELLED);
-    if (c->why != CELL_OK)
-        return; /* asked for again: the grace goes on */
-    c->why = why;
-    arm(x, CELL_GRACE_MS);
+    arm(x, CELL_GRACE_MS / CELL_INTERRUPTS);
+}
+
+static void interrupt(struct cell *c, enum cell_status why)
+{
+    if (c->why == CELL_OK)
+        c->why = why;
+    interrupt_again(c);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *user)
@@ -184,6 +191,8 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     if (c && c->why == CELL_OK)
         interrupt(c, CELL_TIMEOUT);
+    else if (c && ++c->interrupts < CELL_INTERRUPTS)
+        interrupt_again(c);
     else if (x->program)
         command_kill(x->program, END_TIMEOUT);
 }

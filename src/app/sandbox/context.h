@@ -32,6 +32,7 @@ enum {
     CELL_CODE_MAX = 1 << 20,      /* bytes of code */
     CELL_TIMEOUT_MS = 300 * 1000, /* of a cell that says nothing */
     CELL_GRACE_MS = 2000,         /* from an interrupt to the end of the interpreter */
+    CELL_INTERRUPTS = 4,          /* SIGINTs within it */
     CONTEXT_START_MS = 60 * 1000,
 };
 

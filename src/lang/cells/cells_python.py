@@ -686,14 +686,13 @@ class Kernel:
             raise RuntimeError("the cell waits although it has no await")
         task = self.loop.create_task(made)
 
-        def interrupt(*_):
-            task.cancel()
-
-        signal.signal(signal.SIGINT, interrupt)
+        self.loop.add_signal_handler(signal.SIGINT, task.cancel)  # also wakes the loop
         try:
             self.loop.run_until_complete(task)
         except asyncio.CancelledError:
             raise KeyboardInterrupt from None
+        finally:
+            self.loop.remove_signal_handler(signal.SIGINT)
         if shell.failed is not None and issubclass(shell.failed[0], asyncio.CancelledError) and task.cancelling():
             shell.failed = (KeyboardInterrupt, KeyboardInterrupt(), ["KeyboardInterrupt"])
 
