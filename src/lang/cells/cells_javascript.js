@@ -212,6 +212,17 @@ const RUN = Symbol.for('sandbox-executor.cell');
 // The synchronous part of a cell runs below this script, which SIGINT breaks.
 const breakable = new vm.Script(`globalThis[Symbol.for('sandbox-executor.cell')]()`);
 
+// Node.js keeps a SIGINT that came just as such a script ended for the next one: after a cell that was interrupted this
+// one takes it.
+const absorbing = new vm.Script('for (const end = Date.now() + 50; Date.now() < end;);');
+function absorb() {
+    try {
+        absorbing.runInThisContext({ breakOnSigint: true });
+    } catch {
+        // that was the one
+    }
+}
+
 function evaluate(text, count) {
     let evaluated;
     globalThis[RUN] = () => {
@@ -276,8 +287,10 @@ async function execute(code, count) {
     process.on('SIGINT', onSignal);
     try {
         const got = await Promise.race([evaluate(text, count), waiting]);
-        if (got === INTERRUPTED)
+        if (got === INTERRUPTED) {
+            absorb();
             return { name: 'KeyboardInterrupt', value: 'the cell was interrupted', traceback: 'KeyboardInterrupt' };
+        }
         const [value] = await valueOf(got.exceptionDetails ? got.exceptionDetails.exception || got.result : got.result);
         if (got.exceptionDetails) return failure(value, got.exceptionDetails.text);
         if (value !== undefined) event({ type: 'display', data: bundle(value), metadata: {}, main: true });
