@@ -109,20 +109,23 @@ def make_ids(daemon):
     home = daemon.request("POST", "/v1/sandboxes", json={}).json()["id"]
     daemon.request("PUT", f"/v1/sandboxes/{home}/files/workspace/notes.txt", body=b"hello\n")
     started = daemon.request("POST", f"/v1/sandboxes/{home}/start_process", json={"cmd": "echo hi"}).json()
-    return {"/v1/executions": done["execution_id"], "/v1/sessions": session["id"], "/v1/sandboxes": home}, started["id"]
+    context = daemon.request("POST", f"/v1/sandboxes/{home}/contexts", json={"language": "bash"}).json()
+    return ({"/v1/executions": done["execution_id"], "/v1/sessions": session["id"], "/v1/sandboxes": home}, started["id"],
+            context["id"])
 
 
 def test_every_example_of_the_page_gets_an_answer_that_it_lists(daemon, page, tmp_path):
     (tmp_path / "notes.txt").write_text("hello\n")
     started = daemon.request("POST", "/start_process", json={"cmd": "echo hi"}).json()["id"]
     for name, section in page.items():
-        ids, inside = make_ids(daemon)  # some examples remove what they name
+        ids, inside, context = make_ids(daemon)  # some examples remove what they name
         command = re.search(r"<pre>(curl .*?)</pre>", section, re.S)[1]
         path = re.search(r"127\.0\.0\.1:\d+(/[^\"]*)", command)[1]
         command = command.replace("curl -sS ", "curl -sS -o out -w '%{http_code}' ", 1)
         ident = next((v for k, v in ids.items() if path.startswith(k)), "")
         try:
-            said = run(daemon, command, tmp_path, ID=ident, PROCESS=inside if "$ID" in path else started)
+            said = run(daemon, command, tmp_path, ID=ident, PROCESS=inside if "$ID" in path else started,
+                       CONTEXT=context)
             assert said.returncode == 0, (name, said)
             listed = PLACEHOLDER.get(name) or {int(n) for n in re.findall(r"<h4>Answer (\d+)", section)}
             assert int(said.stdout) in listed, (name, said.stdout, (tmp_path / "out").read_text())

@@ -187,7 +187,7 @@ def test_a_client_that_leaves_does_not_stop_a_command(box):
 
 def test_files_processes_and_the_network_outlive_a_command(box):
     box.sh("echo kept > /workspace/kept; echo etc > /etc/mine; mkdir /opt/x")
-    assert box.sh("cat /workspace/kept /etc/mine; ls /opt") == "kept\netc\nx\n"
+    assert box.sh("cat /workspace/kept /etc/mine; ls /opt") == "kept\netc\nsandbox-executor\nx\n"
     box.sh("rm /workspace/kept /etc/mine; rmdir /opt/x")
 
 

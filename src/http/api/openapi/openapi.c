@@ -233,18 +233,35 @@ const struct openapi_schema *openapi_answer(const char *name, size_t n)
 
 /* ---- paths ---- */
 
+/* The name of the parameter that a star of a route stands for: the first is an id, a second one is
+ * called as the segment before it, without its last letter ("contexts"). */
+static size_t parameter_name(const char *pattern, const char *star, const char **ret)
+{
+    const char *end = star - 1, *from = end;
+
+    if (star[1] == '*')
+        return *ret = "path", 4;
+    if (strchr(pattern, '*') == star)
+        return *ret = "id", 2;
+    while (from[-1] != '/')
+        from--;
+    *ret = from;
+    return (size_t)(end - from) - 1;
+}
+
 void openapi_path(const char *pattern, char out[OPENAPI_PATH_MAX])
 {
-    size_t n = 0;
+    size_t n = 0, name_n;
+    const char *name;
 
-    for (const char *p = pattern; *p && n < OPENAPI_PATH_MAX - 8; p++) {
-        const char *name = p[0] != '*' ? NULL : p[1] == '*' ? "{path}" : "{id}";
-
-        if (name)
-            n += (size_t)snprintf(out + n, OPENAPI_PATH_MAX - n, "%s", name);
-        else
+    for (const char *p = pattern; *p && n < OPENAPI_PATH_MAX - 32; p++) {
+        if (*p != '*') {
             out[n++] = *p;
-        p += p[0] == '*' && p[1] == '*';
+            continue;
+        }
+        name_n = parameter_name(pattern, p, &name);
+        n += (size_t)snprintf(out + n, OPENAPI_PATH_MAX - n, "{%.*s}", (int)name_n, name);
+        p += p[1] == '*';
     }
     out[n] = '\0';
 }
@@ -283,16 +300,17 @@ static void write_parameter(struct jw *w, const char *name, size_t n, const char
 
 static void write_parameters(struct jw *w, const struct route *r)
 {
-    const char *star = strchr(r->path, '*');
+    const char *star = strchr(r->path, '*'), *name;
+    size_t name_n;
 
     if (!star && !r->query)
         return;
     jw_key(w, "parameters");
     jw_array(w);
-    if (star && star[1] != '*')
-        write_parameter(w, "id", 2, "path", true);
-    if (strstr(r->path, "**"))
-        write_parameter(w, "path", 4, "path", true);
+    for (; star; star = strchr(star + 1 + (star[1] == '*'), '*')) {
+        name_n = parameter_name(r->path, star, &name);
+        write_parameter(w, name, name_n, "path", true);
+    }
     for (const char *q = r->query ? r->query : ""; *q;) {
         size_t n = strcspn(q, "! ");
 

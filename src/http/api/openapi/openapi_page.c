@@ -218,7 +218,7 @@ static void put_example_path(struct buf *out, const struct route *r)
             (void)buf_puts(out, r->example_path ? r->example_path : "notes.txt");
             p++;
         } else {
-            (void)buf_puts(out, "$ID");
+            (void)buf_puts(out, strchr(r->path, '*') == p ? "$ID" : "$CONTEXT");
         }
     }
     if (r->query && strchr(r->query, '!'))

@@ -22,4 +22,9 @@ static const struct route packages_rows[] = {
 };
 /* clang-format on */
 
-const struct dialect packages_dialect = {.name = "packages", API_OURS(packages_rows)};
+const struct dialect packages_dialect = {
+    .name = "packages",
+    .title = "Packages",
+    .about = "Sets of Python and npm packages, installed once, for executions and sandboxes.",
+    API_OURS(packages_rows),
+};

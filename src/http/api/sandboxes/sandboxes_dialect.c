@@ -65,7 +65,7 @@ static const struct route sandboxes_rows[] = {
 const struct dialect sandboxes_dialect = {
     .name = "sandboxes",
     .title = "Sandboxes",
-    .about = "Sandboxes that stay until they are removed: commands, files, background processes "
-             "and ports.",
+    .about = "Sandboxes that stay until they are removed: commands, files, background processes, "
+             "ports, and live interpreters that run cells.",
     API_OURS(sandboxes_rows),
 };
