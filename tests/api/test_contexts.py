@@ -189,6 +189,21 @@ def test_rubbish_on_the_channel_ends_only_the_interpreter(sandbox):
     assert value(sandbox.cell("1 + 1", language="javascript")) == "2"
 
 
+@pytest.mark.parametrize("language, code", [
+    pytest.param("python", "print('x' * 3_000_000); display('y' * 9_000_000)", marks=needs_ipython),
+    ("javascript", "console.log('x'.repeat(3e6)); display('y'.repeat(9e6))")])
+def test_what_is_large_is_answered_or_cut(sandbox, language, code):
+    cell = sandbox.cell(code, language=language)
+    assert cell["status"] == "ok" and len(cell["stdout"]) == 3_000_001
+    [shown] = cell["results"]
+    assert shown["data"]["text/plain"].endswith("(too large to be shown)") and len(shown["data"]["text/plain"]) < 1 << 20
+
+
+def test_output_beyond_the_limit_is_cut_and_said(sandbox):
+    cell = sandbox.cell("head -c 12000000 /dev/zero | tr '\\0' a", language="bash")
+    assert len(cell["stdout"]) == 10 << 20 and cell["stdout_truncated"] is True
+
+
 @needs_ipython
 def test_a_figure_of_matplotlib_is_displayed(sandbox):
     pytest.importorskip("matplotlib")

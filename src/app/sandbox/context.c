@@ -259,9 +259,39 @@ static void flush_tails(struct context *x, struct cell *c)
     }
 }
 
-static bool is_of(const struct cell *c, struct json_value message)
+/* In one pass: a message may be large. */
+static void read_message(struct json_value object, struct cell_message *m)
 {
-    return json_key_is(json_member(message, "id"), c->token);
+    const struct {
+        const char *name;
+        struct json_value *to;
+    } members[] = {
+        {"id",         &m->id        },
+        {"type",       &m->type      },
+        {"text",       &m->text      },
+        {"status",     &m->status    },
+        {"data",       &m->data      },
+        {"metadata",   &m->metadata  },
+        {"main",       &m->main      },
+        {"display_id", &m->display_id},
+        {"update",     &m->update    },
+        {"wait",       &m->wait      },
+        {"name",       &m->name      },
+        {"value",      &m->value     },
+        {"traceback",  &m->traceback },
+    };
+    struct json_value key, value;
+
+    *m = (struct cell_message){0};
+    for (size_t at = 0; json_object_next(object, &at, &key, &value);)
+        for (size_t i = 0; i < ARRAY_LEN(members); i++)
+            if (json_key_is(key, members[i].name))
+                *members[i].to = value;
+}
+
+static bool is_of(const struct cell *c, const struct cell_message *m)
+{
+    return m->id.p && json_key_is(m->id, c->token);
 }
 
 static void on_begun(struct cell *c)
@@ -278,40 +308,36 @@ static void on_begun(struct cell *c)
         c->events.begun(c->events.user, c->count);
 }
 
-static void on_event(struct cell *c, struct json_value message)
+static void on_event(struct cell *c, const struct cell_message *m)
 {
-    struct json_value type = json_member(message, "type");
+    static const char *const types[] = {"display", "clear", "error"};
     struct buf text = BUF_INIT(CELL_EVENT_MAX);
-    enum run_stream s = json_key_is(type, "stderr") ? RUN_ERR : RUN_OUT;
-    const char *const types[] = {"display", "clear", "error"};
+    bool out, err;
 
-    if (!c->events.done)
+    if (!c->events.done || !m->type.p)
         return;
-    if (json_key_is(type, "stdout") || json_key_is(type, "stderr")) {
-        struct json_value v = json_member(message, "text");
-
-        command_output_read(c->context->program); /* what other programs wrote before */
-        if (v.p && v.type == JSON_STRING && json_decode_string(v, JSON_LENIENT_UTF8, &text) == 0 &&
-            text.n > 0)
-            c->events.output(c->events.user, s, text.p, text.n);
+    command_output_read(c->context->program); /* what other programs wrote before */
+    out = json_key_is(m->type, "stdout");
+    err = json_key_is(m->type, "stderr");
+    if (out || err) {
+        if (m->text.p && m->text.type == JSON_STRING &&
+            json_decode_string(m->text, JSON_LENIENT_UTF8, &text) == 0 && text.n > 0)
+            c->events.output(c->events.user, err ? RUN_ERR : RUN_OUT, text.p, text.n);
         buf_done(&text);
         return;
     }
-    command_output_read(c->context->program);
     for (size_t i = 0; i < ARRAY_LEN(types); i++)
-        if (json_key_is(type, types[i]))
-            c->events.event(c->events.user, types[i], message);
+        if (json_key_is(m->type, types[i]))
+            c->events.event(c->events.user, types[i], m);
 }
 
-static void on_result(struct cell *c, struct json_value message)
+static void on_result(struct cell *c, const struct cell_message *m)
 {
     struct context *x = c->context;
-    enum cell_status status = c->why != CELL_OK                                   ? c->why
-                              : json_key_is(json_member(message, "status"), "ok") ? CELL_OK
-                                                                                  : CELL_ERROR;
+    bool ok = m->status.p && json_key_is(m->status, "ok");
 
     flush_tails(x, c);
-    cell_end(c, status, NULL);
+    cell_end(c, c->why != CELL_OK ? c->why : ok ? CELL_OK : CELL_ERROR, NULL);
     next_cell(x);
 }
 
@@ -319,10 +345,11 @@ static void on_frame(void *user, char kind, const char *p, size_t n)
 {
     struct context *x = user;
     struct cell *c = running(x);
-    struct json_value message;
+    struct json_value object;
+    struct cell_message m;
     struct err e;
 
-    if (json_parse(p, n, JSON_LENIENT_DUPES, &message, &e) < 0 || message.type != JSON_OBJECT) {
+    if (json_parse(p, n, JSON_LENIENT_DUPES, &object, &e) < 0 || object.type != JSON_OBJECT) {
         broken(x);
         return;
     }
@@ -330,14 +357,15 @@ static void on_frame(void *user, char kind, const char *p, size_t n)
         next_cell(x);
         return;
     }
-    if (!c || !is_of(c, message))
+    read_message(object, &m);
+    if (!c || !is_of(c, &m))
         return; /* of a thread that goes on after its cell */
     if (kind == FRAME_BEGUN && c->begun_us == 0)
         on_begun(c);
     else if (kind == FRAME_ITEM && c->begun_us > 0)
-        on_event(c, message);
+        on_event(c, &m);
     else if (kind == FRAME_RESULT && c->begun_us > 0)
-        on_result(c, message);
+        on_result(c, &m);
     else
         broken(x);
 }

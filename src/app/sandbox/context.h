@@ -25,8 +25,9 @@
 #include "core/frame.h"
 
 enum {
-    CONTEXTS_MAX = 32,            /* of one sandbox */
-    CONTEXT_QUEUE_MAX = 64,       /* cells that wait in one context */
+    CONTEXTS_MAX = 32,      /* of one sandbox */
+    CONTEXT_QUEUE_MAX = 64, /* cells that wait in one context */
+    CONTEXT_FAILURE_MAX = 256,
     CONTEXT_ID_MAX = 20,          /* characters of an id */
     CELL_EVENT_MAX = 4 << 20,     /* bytes of one frame: a picture in base64, say */
     CELL_CODE_MAX = 1 << 20,      /* bytes of code */
@@ -60,14 +61,22 @@ struct cell_end {
     uint64_t queue_us, start_us, run_us;
 };
 
+/* The members of a message (src/lang/cells/cells_python.py), as they came; p == NULL: absent. */
+struct cell_message {
+    struct json_value id, type, text, status;
+    struct json_value data, metadata, main, display_id, update; /* of a display */
+    struct json_value wait;                                     /* of a clear */
+    struct json_value name, value, traceback;                   /* of an error */
+};
+
 /* What a cell does, from the loop, never from inside cell_start(). A cell must not be freed in one
  * of them but done(). */
 struct cell_events {
     void (*begun)(void *user, uint64_t count); /* may be NULL */
     /* Text of the program, well-formed or not. */
     void (*output)(void *user, enum run_stream s, const char *p, size_t n);
-    /* A validated object: type "display", "clear" or "error" (src/lang/cells/cells_python.py). */
-    void (*event)(void *user, const char *type, struct json_value event);
+    /* Validated; type: "display", "clear" or "error". */
+    void (*event)(void *user, const char *type, const struct cell_message *m);
     void (*done)(void *user, const struct cell_end *end); /* the cell is gone when it returns */
     void *user;
 };
@@ -91,7 +100,7 @@ struct context {
     struct event *timer;       /* owned: of the start, of the cell, and of its grace */
     char tail[RUN_STREAMS][4]; /* bytes of a character that is not complete yet */
     size_t tail_n[RUN_STREAMS];
-    char failure[256]; /* why the interpreter did not start; "": not known */
+    char failure[CONTEXT_FAILURE_MAX]; /* why the interpreter did not start; "": not known */
 };
 
 struct context_spec {

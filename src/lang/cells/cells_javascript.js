@@ -20,6 +20,7 @@ const { pathToFileURL } = require('node:url');
 const CHANNEL = 3;
 const HEAD = 9;
 const OUTPUT_SIZE = 16 * 1024;
+const EVENT_MAX = (4 << 20) - 4096; // bytes of one event that the daemon takes
 const JSON_SIZE_MAX = 1 << 20; // a larger value is shown as text only
 const typescript = process.argv.includes('--typescript');
 
@@ -27,9 +28,22 @@ const typescript = process.argv.includes('--typescript');
 
 let cell = null; // the one that runs
 
-function send(kind, value) {
-    const text = JSON.stringify(value).replace(/[\u007f-\uffff]/g,
+function encode(value) {
+    return JSON.stringify(value).replace(/[\u007f-\uffff]/g,
         (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
+}
+
+// An event that is too large, cut: of a display its beginning as text is left.
+function smaller(value) {
+    const cut = (text) => String(text ?? '').slice(0, EVENT_MAX / 16) + ' ... (too large to be shown)';
+    if (value.type === 'display') return { ...value, data: { 'text/plain': cut(value.data['text/plain']) }, metadata: {} };
+    return Object.fromEntries(Object.entries(value).map(([key, item]) =>
+        [key, typeof item === 'string' && item.length > 1024 ? cut(item) : item]));
+}
+
+function send(kind, value) {
+    let text = encode(value);
+    if (text.length > EVENT_MAX) text = encode(smaller(value));
     const data = Buffer.from(kind + text.length.toString(16).padStart(8, '0') + text, 'latin1');
     for (let at = 0; at < data.length;) {
         try {

@@ -26,6 +26,7 @@ import sys
 CHANNEL = 3
 HEAD = 9
 OUTPUT_SIZE = 16 * 1024  # text of one event
+EVENT_MAX = (4 << 20) - 4096  # bytes of one event that the daemon takes
 JSON_ITEMS_MAX = 100_000  # a larger list or dict is shown as text only
 TABLE_CELLS_MAX = 100_000
 TABLE = "application/vnd.sandbox-executor.table+json"
@@ -42,10 +43,16 @@ class Channel:
         self.size = 0
 
     def send(self, kind, value):
-        text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+        text = self.encode(value)
+        if len(text) > EVENT_MAX:
+            text = self.encode(smaller(value))
         data = memoryview(b"%c%08x" % (ord(kind), len(text)) + text)
         while data:
             data = data[os.write(self.fd, data):]
+
+    @staticmethod
+    def encode(value):
+        return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
 
     def event(self, **fields):
         self.flush()
@@ -67,6 +74,16 @@ class Channel:
             text = "".join(pieces)
             for at in range(0, len(text), OUTPUT_SIZE):
                 self.send("I", {"id": self.cell, "type": stream, "text": text[at:at + OUTPUT_SIZE]})
+
+
+def smaller(value):
+    """An event that is too large, cut: of a display its beginning as text is left."""
+    def cut(text):
+        return str(text)[:EVENT_MAX // 16] + " ... (too large to be shown)"
+
+    if value.get("type") == "display":
+        return {**value, "data": {"text/plain": cut(value["data"].get("text/plain", ""))}, "metadata": {}}
+    return {key: cut(item) if isinstance(item, str) and len(item) > 1024 else item for key, item in value.items()}
 
 
 class Output:

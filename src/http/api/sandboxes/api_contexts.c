@@ -6,12 +6,13 @@
  * goes on: started, stdout, stderr, display, clear, error, end. A client that leaves interrupts its
  * cell; a slow one slows it.
  */
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "app/sandbox/context.h"
 #include "base/jw.h"
+#include "core/port_work.h"
 #include "http/api/api.h"
 #include "http/api/sandboxes/contexts.h"
 #include "http/server/reply.h"
@@ -24,9 +25,12 @@ enum {
     EVENT_SLACK = 256,
     ESCAPE_FACTOR = 6,
     MS_PER_S = 1000,
+    WRITE_INLINE = 1 << 20, /* a larger answer is written on a worker */
     ENV_MAX = 1000,
     TIMEOUT_MAX_S = 86400,
 };
+
+#define ROUND_UP 0.999 /* to whole milliseconds: 0 stands for no limit */
 
 static const char *const stream_names[] = {[RUN_OUT] = "stdout", [RUN_ERR] = "stderr"};
 
@@ -210,10 +214,10 @@ static const struct shape_field cell_fields[] = {
 const struct shape cell_shape = {cell_fields, ARRAY_LEN(cell_fields), SHAPE_NULLS, "Cell"};
 
 struct cell_call {
+    struct work work; /* first: a large answer is written on a worker */
     struct activity activity;
-    struct http_call *call;
-    struct context *context; /* borrowed; not after done() */
-    struct cell *cell;       /* NULL: it has ended */
+    struct http_call *call; /* NULL: its client has gone */
+    struct cell *cell;      /* NULL: it has ended */
     char context_id[CONTEXT_ID_MAX + 1];
     const char *language;
     bool streams;
@@ -221,7 +225,11 @@ struct cell_call {
     struct buf text[RUN_STREAMS]; /* of the one object */
     bool cut[RUN_STREAMS];
     struct buf results, error; /* JSON: the items of a list, an object */
-    bool left_out;
+    bool left_out, writing;
+    struct cell_end end;
+    char failure[CONTEXT_FAILURE_MAX];
+    struct run_result crash; /* of end: only how it ended */
+    struct buf body;
 };
 
 static void cell_call_free(struct cell_call *k)
@@ -233,12 +241,21 @@ static void cell_call_free(struct cell_call *k)
         buf_done(&k->text[i]);
     buf_done(&k->results);
     buf_done(&k->error);
+    buf_done(&k->body);
     free(k);
 }
 
 static void on_drop(struct activity *a)
 {
-    cell_call_free((struct cell_call *)((char *)a - offsetof(struct cell_call, activity)));
+    struct cell_call *k = (struct cell_call *)((char *)a - offsetof(struct cell_call, activity));
+
+    if (k->writing) {
+        k->call = NULL;
+        work_forget(&k->work);
+        activity_end(a);
+    } else {
+        cell_call_free(k);
+    }
 }
 
 static void on_gone(void *user)
@@ -297,31 +314,55 @@ static void on_output(void *user, enum run_stream s, const char *p, size_t n)
     stream(k, stream_names[s], &json);
 }
 
-/* The members of an event that are the client's, as they came. */
-static void write_event(struct jw *w, struct json_value event)
+/* The members of a message that are the client's, as they came. */
+static void write_message(struct jw *w, const struct cell_message *m)
 {
-    static const char *const members[] = {"data", "metadata", "main",  "display_id", "update",
-                                          "wait", "name",     "value", "traceback"};
-    struct json_value v;
+    const struct {
+        const char *name;
+        struct json_value v;
+    } members[] = {
+        {"data",       m->data      },
+        {"metadata",   m->metadata  },
+        {"main",       m->main      },
+        {"display_id", m->display_id},
+        {"update",     m->update    },
+        {"wait",       m->wait      },
+        {"name",       m->name      },
+        {"value",      m->value     },
+        {"traceback",  m->traceback },
+    };
 
     jw_object(w);
     for (size_t i = 0; i < ARRAY_LEN(members); i++) {
-        v = json_member(event, members[i]);
-        if (!v.p)
+        if (!members[i].v.p)
             continue;
-        jw_key(w, members[i]);
-        jw_raw(w, v.p, v.n);
+        jw_key(w, members[i].name);
+        jw_raw(w, members[i].v.p, members[i].v.n);
     }
     jw_object_end(w);
 }
 
-static void on_event(void *user, const char *type, struct json_value event)
+/* A display of the one object. */
+static void keep_result(struct cell_call *k, const struct buf *json)
+{
+    size_t was = k->results.n;
+
+    if (was > 0)
+        (void)!buf_putc(&k->results, ',');
+    if (buf_put(&k->results, json->p, json->n) == 0)
+        return;
+    k->results.n = was;
+    k->results.failed = false;
+    k->left_out = true;
+}
+
+static void on_event(void *user, const char *type, const struct cell_message *m)
 {
     struct cell_call *k = user;
-    struct buf json = BUF_INIT(event.n + EVENT_SLACK);
+    struct buf json = BUF_INIT(2 * (size_t)CELL_EVENT_MAX);
     struct jw w = JW(&json);
 
-    write_event(&w, event);
+    write_message(&w, m);
     if (k->streams) {
         stream(k, type, &json);
         return;
@@ -331,19 +372,10 @@ static void on_event(void *user, const char *type, struct json_value event)
         k->error = json;
         return;
     }
-    if (strcmp(type, "display") == 0) {
-        size_t was = k->results.n;
-
-        if (was > 0)
-            (void)!buf_putc(&k->results, ',');
-        if (buf_put(&k->results, json.p, json.n) < 0) {
-            k->results.n = was;
-            k->results.failed = false;
-            k->left_out = true;
-        }
-    } else if (!json_key_is(json_member(event, "wait"), "")) {
-        buf_clear(&k->results); /* clear */
-    }
+    if (strcmp(type, "clear") == 0)
+        buf_clear(&k->results);
+    else
+        keep_result(k, &json);
     buf_done(&json);
 }
 
@@ -376,16 +408,18 @@ static void write_end(struct jw *w, const struct cell_end *end)
     jw_object_end(w);
 }
 
-static void reply_object(struct cell_call *k, const struct cell_end *end)
+/* Also on a worker. */
+static void write_object(struct work *work)
 {
-    struct buf body = BUF_INIT((k->text[0].n + k->text[1].n) * ESCAPE_FACTOR + k->results.n +
-                               k->error.n + ONE_MAX);
-    struct jw w = JW(&body);
+    struct cell_call *k = (struct cell_call *)work;
+    struct jw w = JW(&k->body);
 
+    k->body = BUF_INIT((k->text[0].n + k->text[1].n) * ESCAPE_FACTOR + k->results.n + k->error.n +
+                       ONE_MAX);
     jw_object(&w);
     jw_kv_string(&w, "context", k->context_id);
     jw_kv_string(&w, "language", k->language);
-    jw_kv_int(&w, "execution_count", (int64_t)end->count);
+    jw_kv_int(&w, "execution_count", (int64_t)k->end.count);
     for (size_t i = 0; i < RUN_STREAMS; i++)
         jw_kv_bytes(&w, stream_names[i], k->text[i].p ? k->text[i].p : "", k->text[i].n);
     if (k->cut[RUN_OUT])
@@ -404,9 +438,58 @@ static void reply_object(struct cell_call *k, const struct cell_end *end)
         jw_raw(&w, k->error.p, k->error.n);
     else
         jw_null(&w);
-    write_end(&w, end);
+    write_end(&w, &k->end);
     jw_object_end(&w);
-    http_reply_json(k->call, 200, &body);
+}
+
+static void written(struct work *work)
+{
+    struct cell_call *k = (struct cell_call *)work;
+
+    k->writing = false;
+    if (k->call) {
+        http_on_gone(k->call, NULL, NULL);
+        http_reply_json(k->call, 200, &k->body);
+    }
+    cell_call_free(k);
+}
+
+static void gone_while_written(void *user)
+{
+    struct cell_call *k = user;
+
+    k->call = NULL;
+    work_forget(&k->work);
+}
+
+static void reply_object(struct cell_call *k)
+{
+    size_t n = k->text[0].n + k->text[1].n + k->results.n;
+
+    k->work.run = write_object;
+    k->work.done = written;
+    k->work.lane = work_lane_of(n);
+    if (n > WRITE_INLINE) {
+        k->writing = true;
+        http_on_gone(k->call, gone_while_written, k);
+        work_submit(http_app(k->call)->work, &k->work);
+        return;
+    }
+    write_object(&k->work);
+    written(&k->work);
+}
+
+/* The end outlives the cell. */
+static void keep_end(struct cell_call *k, const struct cell_end *end)
+{
+    k->end = *end;
+    (void)snprintf(k->failure, sizeof k->failure, "%s", end->failure);
+    k->end.failure = k->failure;
+    if (end->crash) {
+        k->crash.reason = end->crash->reason;
+        k->crash.signal = end->crash->signal;
+        k->end.crash = &k->crash;
+    }
 }
 
 static void on_done(void *user, const struct cell_end *end)
@@ -416,12 +499,12 @@ static void on_done(void *user, const struct cell_end *end)
     struct jw w = JW(&json);
 
     k->cell = NULL;
-    http_on_gone(k->call, NULL, NULL);
+    keep_end(k, end);
     if (!k->streams) {
-        reply_object(k, end);
-        cell_call_free(k);
+        reply_object(k);
         return;
     }
+    http_on_gone(k->call, NULL, NULL);
     http_on_drain(k->call, NULL, NULL);
     jw_object(&w);
     jw_kv_int(&w, "execution_count", (int64_t)end->count);
@@ -453,7 +536,8 @@ static void start(struct http_call *c, struct persistent *p, const struct cell_b
         .code = b->code,
         .env = b->env.v,
         .env_n = b->env.n,
-        .timeout_ms = b->timeout_s < 0 ? CELL_TIMEOUT_MS : (uint64_t)ceil(b->timeout_s * MS_PER_S),
+        .timeout_ms =
+            b->timeout_s < 0 ? CELL_TIMEOUT_MS : (uint64_t)(b->timeout_s * MS_PER_S + ROUND_UP),
     };
     struct cell_events events = {
         .begun = on_begun, .output = on_output, .event = on_event, .done = on_done};
@@ -474,7 +558,6 @@ static void start(struct http_call *c, struct persistent *p, const struct cell_b
         cell_call_free(k);
         return;
     }
-    k->context = x;
     k->language = context_language(x);
     memcpy(k->context_id, x->id, sizeof k->context_id);
     activity_begin(p, &k->activity, on_drop);
