@@ -126,13 +126,13 @@ uid_t users_zygotes(const struct users *u)
 int users_map(const struct users *u, char *ret, size_t max)
 {
     size_t n = (size_t)snprintf(ret, max, "%u %u %u\n", users_slots(u), users_slots(u),
-                                USERS_OF_SLOTS + USERS_KEPT);
+                                (unsigned)USERS_OF_SLOTS + USERS_KEPT);
 
     for (unsigned i = 0; i < USERS_RANGES && n < max; i++) {
         uid_t kept = u->first + (uid_t)i * USERS_PER_RANGE + USERS_OF_SLOTS;
 
         if (u->used[i])
-            n += (size_t)snprintf(ret + n, max - n, "%u %u %u\n", kept, kept, USERS_KEPT);
+            n += (size_t)snprintf(ret + n, max - n, "%u %u %u\n", kept, kept, (unsigned)USERS_KEPT);
     }
     return n < max ? 0 : -ENOSPC;
 }

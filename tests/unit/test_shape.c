@@ -118,23 +118,39 @@ static void all_errors_are_named_at_once(void **state)
                                    "\"Field required\"}"));
     assert_non_null(strstr(json.p, "\"loc\":[\"body\",\"env_vars\",\"B\"]"));
     assert_non_null(strstr(json.p, "^(python|javascript|shell)$"));
-    assert_non_null(strstr(json.p, "greater than or equal to 1\""));
+    assert_non_null(strstr(json.p, "greater than or equal to 0.05\""));
 }
+
+#define PROCESSES(value) "{" MINIMAL ",\"limits\":{\"processes\":" value "}}"
 
 static void integers_come_in_three_spellings(void **state)
 {
     struct desk *d = *state;
 
-    assert_int_equal(shape_text(d, "{" MINIMAL ",\"timeout\":\"30\"}"), 0);
-    assert_int_equal(d->body.timeout_s, 30);
+    assert_int_equal(shape_text(d, PROCESSES("\"30\"")), 0);
+    assert_int_equal(d->body.limits.processes, 30);
     shaping_done(&d->shaping);
-    assert_int_equal(shape_text(d, "{" MINIMAL ",\"timeout\":2.0}"), 0);
-    assert_int_equal(d->body.timeout_s, 2);
-    refused(d, "{" MINIMAL ",\"timeout\":2.5}", "timeout", "int_from_float");
-    refused(d, "{" MINIMAL ",\"timeout\":\"soon\"}", "timeout", "int_parsing");
-    refused(d, "{" MINIMAL ",\"timeout\":true}", "timeout", "int_type");
-    refused(d, "{" MINIMAL ",\"timeout\":null}", "timeout", "int_type");
-    refused(d, "{" MINIMAL ",\"timeout\":1e300}", "timeout", "int_parsing_size");
+    assert_int_equal(shape_text(d, PROCESSES("2.0")), 0);
+    assert_int_equal(d->body.limits.processes, 2);
+    refused(d, PROCESSES("2.5"), "processes", "int_from_float");
+    refused(d, PROCESSES("\"soon\""), "processes", "int_parsing");
+    refused(d, PROCESSES("true"), "processes", "int_type");
+    refused(d, PROCESSES("1e300"), "processes", "int_parsing_size");
+    refused(d, PROCESSES("-1"), "processes", "greater_than_equal");
+}
+
+static void seconds_may_be_fractions(void **state)
+{
+    struct desk *d = *state;
+
+    assert_int_equal(shape_text(d, "{" MINIMAL ",\"timeout\":2.5}"), 0);
+    assert_true(d->body.timeout_s == 2.5);
+    shaping_done(&d->shaping);
+    assert_int_equal(shape_text(d, "{" MINIMAL ",\"timeout\":\"30\"}"), 0);
+    assert_true(d->body.timeout_s == 30);
+    refused(d, "{" MINIMAL ",\"timeout\":\"soon\"}", "timeout", "float_type");
+    refused(d, "{" MINIMAL ",\"timeout\":true}", "timeout", "float_type");
+    refused(d, "{" MINIMAL ",\"timeout\":null}", "timeout", "float_type");
     refused(d, "{" MINIMAL ",\"timeout\":3601}", "timeout", "less_than_equal");
     refused(d, "{" MINIMAL ",\"timeout\":-1}", "timeout", "greater_than_equal");
 }
@@ -217,15 +233,11 @@ static void issues_are_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        DESK(a_complete_body_is_understood),
-        DESK(what_is_absent_stays_absent),
-        DESK(all_errors_are_named_at_once),
-        DESK(integers_come_in_three_spellings),
-        DESK(wrong_types_are_refused),
-        DESK(the_body_must_be_an_object),
-        DESK(ids_stay_in_their_directory),
-        DESK(code_is_limited_in_bytes),
-        DESK(issues_are_bounded),
+        DESK(a_complete_body_is_understood), DESK(what_is_absent_stays_absent),
+        DESK(all_errors_are_named_at_once),  DESK(integers_come_in_three_spellings),
+        DESK(seconds_may_be_fractions),      DESK(wrong_types_are_refused),
+        DESK(the_body_must_be_an_object),    DESK(ids_stay_in_their_directory),
+        DESK(code_is_limited_in_bytes),      DESK(issues_are_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,7 +137,7 @@ static void put_method(struct buf *out, const char *method)
 {
     char lower[16] = "";
 
-    for (size_t i = 0; method[i] && i < sizeof lower - 1; i++)
+    for (size_t i = 0; i < sizeof lower - 1 && method[i]; i++)
         lower[i] = (char)tolower((unsigned char)method[i]);
     (void)buf_printf(out, "<span class=%s>%s</span> ", lower, method);
 }
