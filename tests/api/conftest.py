@@ -102,6 +102,16 @@ def pytest_runtest_makereport(item, call):
                 report.sections.append((f"log of {name} (pid {value.pid})", "\n".join(lines)))
 
 
+@pytest.fixture
+def tmp_path(tmp_path):
+    """Open to the daemon, which is another user."""
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_mode & 0o005 == 0o005:
+            break
+        folder.chmod(0o755)
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def daemon():
     """The daemon with default settings that most tests share."""
