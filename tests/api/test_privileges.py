@@ -32,25 +32,38 @@ def status_of(pid):
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def kind_of(daemon, pid, parents):
+class Moment:
+    """The tree of a daemon, read once: each reading walks through all processes of the machine."""
+
+    def __init__(self, daemon):
+        self.daemon, self.guard, self.launcher = daemon.pid, daemon.guard(), daemon.launcher()
+        self.tree = daemon.tree()
+        self.parents = {child: parent for parent, children in harness.children_by_parent().items() for child in children}
+        self.zygote_spaces = {harness.namespace(pid, "user") for pid in self.tree if self.is_zygote(pid)}
+
+    def is_outside(self, pid):
+        """In no process namespace of a sandbox."""
+        return harness.namespace(pid, "pid") in (harness.namespace("self", "pid"), harness.namespace(self.launcher, "pid"))
+
+    def is_zygote(self, pid):
+        """It is the launcher's child and runs something of its own."""
+        return self.parents.get(pid) == self.launcher and self.is_outside(pid) and comm(pid) not in OUTSIDE
+
+
+def comm(pid):
+    return harness.read_proc(pid, "comm").decode().strip()
+
+
+def kind_of(moment, pid):
     """The first column for a process."""
-    if pid == daemon.pid:
+    if pid == moment.daemon:
         return "daemon"
-    name = harness.read_proc(pid, "comm").decode().strip()
-    if harness.namespace(pid, "pid") not in (harness.namespace("self", "pid"), harness.namespace(daemon.launcher(), "pid")):
+    if not moment.is_outside(pid):
         return "init" if status_of(pid).get("NSpid", "").split()[-1:] == ["1"] else "tenant"
-    if name in OUTSIDE:
-        return OUTSIDE[name]
-    return "zygote" if parents.get(pid) == daemon.launcher() else "?"
+    return OUTSIDE.get(comm(pid)) or ("zygote" if moment.is_zygote(pid) else "?")
 
 
 OVER_OWN = (1 << int(pathlib.Path("/proc/sys/kernel/cap_last_cap").read_text()) + 1) - 1  # a new user namespace gives all there are
-
-
-def zygote_spaces(daemon, parents):
-    """User namespaces of the launcher's children that run something of their own."""
-    return {harness.namespace(pid, "user") for pid in daemon.tree() if parents.get(pid) == daemon.launcher()
-            and harness.read_proc(pid, "comm").decode().strip() not in OUTSIDE and harness.namespace(pid, "pid") == harness.namespace(daemon.launcher(), "pid")}
 
 
 def root_of(pid):
@@ -60,22 +73,22 @@ def root_of(pid):
     return next(outside for inside, outside, _ in rows if inside == 0)
 
 
-def seen_of(daemon, pid, kind, parents):
+def seen_of(moment, pid):
     """What the table has to say of it."""
     status = status_of(pid)
     uid, namespace = int(status["Uid"].split()[1]), harness.namespace(pid, "user")
-    everything = int(status_of(daemon.guard())["CapEff"], 16)
+    everything = int(status_of(moment.guard)["CapEff"], 16)
 
-    spaces = {harness.namespace(daemon.guard(), "user"): "launcher", harness.namespace("self", "user"): "host"}
-    space = spaces.get(namespace) or ("zygote" if namespace in zygote_spaces(daemon, parents) else "own")
+    spaces = {harness.namespace(moment.guard, "user"): "launcher", harness.namespace("self", "user"): "host"}
+    space = spaces.get(namespace) or ("zygote" if namespace in moment.zygote_spaces else "own")
 
     def amount(field):
         names = {0: "none", everything: "all"} if space != "zygote" else {0: "none", OVER_OWN: "own"}
         return names.get(int(status[field], 16), status[field])
-    users = {0: "root", NOBODY: "service", int(status_of(daemon.pid)["Uid"].split()[1]): "service"}
+    users = {0: "root", NOBODY: "service", int(status_of(moment.daemon)["Uid"].split()[1]): "service"}
     if space == "zygote" and uid not in users and int(status["Uid"].split()[0]) == root_of(pid):
         users[uid] = "zygote"
-    return {"process": kind, "runs": os.readlink(f"/proc/{pid}/exe").rpartition("/")[2], "uid": users.get(uid, "slot"),
+    return {"process": kind_of(moment, pid), "runs": os.readlink(f"/proc/{pid}/exe").rpartition("/")[2], "uid": users.get(uid, "slot"),
             "capabilities": amount("CapEff"), "bounding": amount("CapBnd"), "nnp": {"0": "no", "1": "yes"}[status["NoNewPrivs"]],
             "filter": {"0": "no", "2": "yes"}[status["Seccomp"]], "namespace": space}
 
@@ -87,10 +100,10 @@ def fits(row, seen):
 def look(daemon, rows):
     """(processes that no row tells of, rows that were met)"""
     strange, met = [], set()
-    parents = {child: parent for parent, children in harness.children_by_parent().items() for child in children}
-    for pid in [daemon.pid, *daemon.tree()]:
+    moment = Moment(daemon)
+    for pid in [moment.daemon, *moment.tree]:
         try:
-            seen = seen_of(daemon, pid, kind_of(daemon, pid, parents), parents)
+            seen = seen_of(moment, pid)
         except (OSError, KeyError, ValueError):
             continue  # gone meanwhile
         matching = [i for i, row in enumerate(rows) if fits(row, seen)]
@@ -98,6 +111,10 @@ def look(daemon, rows):
         if not matching:
             strange.append(seen)
     return strange, met
+
+
+def templates(daemon):
+    return daemon.request("GET", "/v1/capabilities").json()["templates"]
 
 
 @pytest.mark.parametrize("rootless", [False, True], ids=["root", "rootless"])
@@ -109,6 +126,7 @@ def test_processes_are_as_the_page_tells(make_daemon, programs, rootless):  # no
     mark = harness.marker()
     run = daemon.start(harness.spawn_marked(mark), "shell", timeout=600)
     harness.wait_until(lambda: harness.processes_with(mark), "a tenant lives")
+    harness.wait_until(lambda: all(templates(daemon)[name] == "warm" for name in ("python", "node")), "both zygotes are warm")
     state = []
 
     def settled():  # one that is being made is a keeper's copy for a moment
