@@ -259,6 +259,8 @@ static void stream_started(void *user)
 {
     struct streaming *s = user;
 
+    if (s->sse.call)
+        return;
     http_on_drain(s->call, streaming_drained, s);
     sse_begin(&s->sse, s->call);
 }
@@ -282,6 +284,7 @@ static void stream_output(void *user, enum run_stream stream, const char *p, siz
 {
     struct streaming *s = user;
 
+    stream_started(s);
     s->feeding = stream;
     lines_feed(&s->lines[stream], p, n, on_line, s);
 }
@@ -296,6 +299,7 @@ static void stream_done(void *user)
         stream_failed(s, s->command->result.fault_at);
         return;
     }
+    stream_started(s); /* one that was killed before it was ready has not told */
     n = snprintf(json, sizeof json, "{\"code\":%d,\"error\":%s}", code, code ? "true" : "false");
     for (int i = 0; i < RUN_STREAMS; i++) {
         s->feeding = (enum run_stream)i;
