@@ -77,6 +77,17 @@ static void helper_free(struct helper *h)
 
 static void helper_keep(struct helper *h, bool idle);
 
+/* A helper ended in the midst of its work: a tenant killed it, and may have killed the idle ones in
+ * the same call. They look alive until the kernel has closed their sockets, so none of them is
+ * used. */
+static void idle_discard(struct inner *in)
+{
+    struct helper *h;
+
+    while ((h = TAILQ_FIRST(&in->idle)))
+        helper_free(h);
+}
+
 /* The next message of one that has been released. True: it is idle again. */
 static bool is_done(const struct helper *h, ssize_t *ret_got)
 {
@@ -107,6 +118,9 @@ static void on_gone(evutil_socket_t fd, short what, void *user)
         helper_unlink(h);
         h->program = false;
         helper_keep(h, true);
+    } else if (got == 0 && h->program) {
+        idle_discard(h->inner);
+        helper_free(h);
     } else if (done || got == 0 || (got < 0 && got != -EAGAIN && got != -EINTR)) {
         helper_free(h);
     }
@@ -285,7 +299,7 @@ static void inner_release(struct jail *j, struct sandbox *s)
 {
     struct helper *h = s->adapter;
     int ctl = take_fd(&s->ctl);
-    ssize_t got;
+    ssize_t got = -EAGAIN;
     bool idle;
     char byte;
 
@@ -298,6 +312,8 @@ static void inner_release(struct jail *j, struct sandbox *s)
     h->ctl = ctl;
     idle = h->program ? is_done(h, &got)
                       : recv(ctl, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+    if (got == 0)
+        idle_discard(h->inner);
     if (idle && !may_idle(h)) {
         (void)close(h->ctl);
         free(h);
