@@ -494,10 +494,14 @@ static bool strings_grow(struct shaping *s, const struct shape_field *f, size_t 
     return true;
 }
 
-static bool take_strings(struct shaping *s, const struct shape_field *f, struct json_value v,
-                         void *value)
+/* One member of an object; false: it was complained about. */
+typedef bool take_member_fn(struct shaping *s, const struct shape_field *f, struct json_value key,
+                            struct json_value value, struct exec_var *ret);
+
+/* The members of an object behind those that are there. */
+static bool take_members(struct shaping *s, const struct shape_field *f, struct json_value v,
+                         take_member_fn *take, struct shape_strings *out)
 {
-    struct shape_strings *out = value;
     struct json_value key, one;
     size_t at = 0, count = 0;
 
@@ -510,9 +514,15 @@ static bool take_strings(struct shaping *s, const struct shape_field *f, struct 
     if (!strings_grow(s, f, count, out))
         return false;
     for (at = 0; json_object_next(v, &at, &key, &one);)
-        if (take_member(s, f, key, one, &out->v[out->n]))
+        if (take(s, f, key, one, &out->v[out->n]))
             out->n++;
-    return settle_duplicates(s, f, out);
+    return true;
+}
+
+static bool take_strings(struct shaping *s, const struct shape_field *f, struct json_value v,
+                         void *value)
+{
+    return take_members(s, f, v, take_member, value) && settle_duplicates(s, f, value);
 }
 
 static bool take_list(struct shaping *s, const struct shape_field *f, struct json_value v,
@@ -585,22 +595,9 @@ static bool take_files(struct shaping *s, const struct shape_field *f, struct js
                        void *value)
 {
     struct shape_strings *out = value;
-    struct json_value key, one;
-    size_t at = 0, count = 0;
 
-    if (v.type != JSON_OBJECT) {
-        shape_complain(s, f->name, NULL, "dict_type", "Input should be a valid dictionary");
-        return false;
-    }
-    while (json_object_next(v, &at, &key, &one))
-        count++;
     *out = (struct shape_strings){0};
-    if (!strings_grow(s, f, count, out))
-        return false;
-    for (at = 0; json_object_next(v, &at, &key, &one);)
-        if (take_file(s, f, key, one, &out->v[out->n]))
-            out->n++;
-    return true;
+    return take_members(s, f, v, take_file, out);
 }
 
 /* ---- objects ---- */

@@ -67,11 +67,6 @@ const char *context_language(const struct context *x)
     return x->language->name;
 }
 
-const char *cells_language_name(size_t i)
-{
-    return i < ARRAY_LEN(languages) ? languages[i].name : NULL;
-}
-
 static bool is_named(const struct cells_language *l, struct bytes name)
 {
     const char *const names[] = {l->name, l->alias[0], l->alias[1], l->alias[2]};

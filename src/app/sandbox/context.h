@@ -121,8 +121,6 @@ void context_delete(struct context *x);
 void context_restart(struct context *x);   /* the same, and a new interpreter begins */
 void context_interrupt(struct context *x); /* the cell that runs, if one does */
 const char *context_language(const struct context *x);
-/* What an interpreter of that language writes of itself, or NULL: name i of all languages. */
-const char *cells_language_name(size_t i);
 
 struct cell_order {
     struct bytes code;
