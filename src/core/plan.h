@@ -12,11 +12,11 @@
 
 #include "core/limits.h"
 
-/* Where a session's dependencies are mounted, and where a program finds the relay. */
+/* Where a session's dependencies are mounted. */
 #define PLAN_DEPENDENCIES "/opt/sandbox-venv"
 /* The kept workspace that is WORKSPACE_PATH itself; the names of others have a prefix. */
 #define PLAN_WORKSPACE_OWN "own"
-enum { PLAN_RELAY_PORT = 3128, PLAN_LAZY_MAX = 16 };
+enum { PLAN_LAZY_MAX = 16 };
 
 struct bytes {
     const char *p;
@@ -119,7 +119,7 @@ struct plan {
     const char *dependencies; /* a directory of the shelf (store/shelf.h), mounted read-only at
                                  PLAN_DEPENDENCIES; NULL: none */
     const struct plan_lazy *lazy; /* NULL: none. The scan then names files from the top */
-    bool relay;                   /* a listener on PLAN_RELAY_PORT of its loopback is handed out */
+    const struct net_gate *gate;  /* core/port_net.h; NULL: none. Copied */
     bool named;    /* argv[0] is the file, the program's own arguments begin with argv[1] */
     bool fenced;   /* nothing may be written but where the rights of a file or directory say so, as
                       far as the kernel can refuse it; the program is not warmed */

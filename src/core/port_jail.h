@@ -66,7 +66,6 @@ struct sandbox_spec {
     const char *dirs;         /* plan.h; NULL: none */
     const char *dependencies; /* plan.h; NULL: none */
     const struct plan_lazy *lazy; /* plan.h; NULL: none. Only where the jail can do it */
-    bool relay;                   /* plan.h */
 };
 
 /* Can this host do it, and with which traits? Says why not. Never falls back to something weaker.
@@ -138,7 +137,7 @@ enum { JAIL_VERSION_MAX = 32, JAIL_WORDS_MAX = 128 };
 struct jail {
     const struct jail_ops *ops;
     unsigned traits;
-    bool can_relay;                    /* sandbox_spec.relay and dependencies are understood */
+    bool mounts_dependencies;          /* sandbox_spec.dependencies is understood */
     char lazy_refused[JAIL_WORDS_MAX]; /* why sandbox_spec.lazy is impossible; "": it is not */
     unsigned templates;                /* BIT of each that it can warm */
     unsigned warm, cannot_warm;        /* BIT of each that is, and that has failed to be */

@@ -83,8 +83,6 @@ typedef void run_item_fn(void *user, const char *json, size_t n);
 /* There is more in the result's streams. The run must not be freed from inside. */
 typedef void run_output_fn(void *user);
 typedef void run_file_fn(void *user, struct run_file *f);
-/* The listener of a plan with a relay, before its program runs. Taken. */
-typedef void run_relay_fn(void *user, int fd);
 /* Exactly once. Nothing inside is heard any more; the sandbox itself is held until run_free(). */
 typedef void run_done_fn(void *user);
 /* A frame of a program that stays. The run must not be freed from inside. */
@@ -119,7 +117,6 @@ struct run_events {
     run_bytes_fn *bytes;             /* not NULL: gets both streams; the result keeps none */
     run_exited_fn *exited;           /* may be NULL */
     run_done_fn *done;
-    run_relay_fn *relay; /* NULL unless the plan has one */
     void *user;
 };
 

@@ -29,7 +29,7 @@
 #include "wire/wire.h"
 
 enum {
-    RELAY_BACKLOG = 64,
+    LISTEN_BACKLOG = 64,
     NUMBERS_ONCE = 300, /* process numbers below are given once: then the kernel begins at 300 */
 };
 
@@ -190,6 +190,28 @@ static void put(const struct state *s, const struct init_msg *m, const char *nam
     tell(s, &done);
 }
 
+/* The daemon accepts what connects there. No process inside ever holds the listener, so none can
+ * change what it does. */
+static int listener_open(uint16_t port)
+{
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    cleanup_close int fd = os_socket(AF_INET, SOCK_STREAM, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
+        return -errno;
+    return take_fd(&fd);
+}
+
+static void hand_out_listener(const struct state *s, int64_t port)
+{
+    cleanup_close int fd = listener_open((uint16_t)port);
+    struct init_msg m = {.verb = INIT_LISTENING, .arg = port, .status = fd < 0 ? -fd : 0};
+
+    if (fd_send(s->ctl, &m, sizeof m, &fd, fd >= 0 ? 1 : 0) < 0)
+        _exit(0);
+}
+
 static void command(struct state *s)
 {
     struct {
@@ -210,6 +232,8 @@ static void command(struct state *s)
         stop(s);
     else if (m->verb == INIT_SCAN)
         scan_workspace(&(struct scan_order){s->workspace, s->ctl, m->arg != 0, s->born, &s->dirs});
+    else if (m->verb == INIT_LISTEN)
+        hand_out_listener(s, m->arg);
     else if (m->verb == INIT_SIGNAL)
         signal_first(s, m->arg);
     else if (m->verb == INIT_PUT && fd >= 0)
@@ -244,29 +268,6 @@ static void loop(struct state *s)
     }
 }
 
-/* What arrives there the daemon accepts itself. Nobody inside ever holds the listener, so nobody
- * can change what it does. */
-static int relay_open(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons(PLAN_RELAY_PORT),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    cleanup_close int fd = os_socket(AF_INET, SOCK_STREAM, 0);
-
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, RELAY_BACKLOG) < 0)
-        return -errno;
-    return take_fd(&fd);
-}
-
-static void relay_hand_out(const struct state *s)
-{
-    cleanup_close int fd = relay_open();
-    struct init_msg m = {.verb = fd < 0 ? INIT_FAILED : INIT_RELAY, .arg = fd < 0 ? -fd : 0};
-
-    if (fd_send(s->ctl, &m, sizeof m, &fd, fd >= 0 ? 1 : 0) < 0 || fd < 0)
-        _exit(0);
-}
-
 void init_run(const struct init *conf)
 {
     struct state s = {.conf = conf, .ctl = conf->ctl, .signals = -1, .workspace = -1};
@@ -289,8 +290,6 @@ void init_run(const struct init *conf)
         scan_note(s.workspace, &s.dirs);
         s.born = scan_birth_now();
     }
-    if (conf->relay)
-        relay_hand_out(&s);
     s.first = conf->first;
     if (s.first > 0) {
         int r = open_gate(conf->gate);

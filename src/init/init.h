@@ -36,7 +36,6 @@ struct init {
     bool shared;                  /* no pid namespace: not pid 1, but a reaper all the same */
     bool accounted;               /* control groups know what was used, reaped or not */
     bool lazy;                    /* files were lent: what is older than init is untouched */
-    bool relay;                   /* a listener goes to the daemon before anything runs */
     uint64_t memory_max;          /* watched by init itself; 0: a control group does */
     const struct cpus *cpus; /* borrowed: what processes may run on, and init, if it starts them */
 };

@@ -63,7 +63,6 @@ int main(void)
         .tree = o.tree ? INIT_FD_END : -1,
         .lazy = o.msg.lazy_n > 0,
         .persistent = (o.msg.flags & LAUNCH_PERSISTENT) != 0,
-        .relay = (o.msg.flags & LAUNCH_RELAY) != 0,
         .cpus = &o.cpus,
         .first = o.first,
         .gate = INIT_FD_GATE,

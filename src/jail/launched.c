@@ -271,7 +271,7 @@ int launched_open(const struct launched_kind *kind, const struct jail_conf *c, s
     if (!n)
         return err_set(e, ERR_HOST, "out of memory");
     n->jail.ops = kind->ops;
-    n->jail.can_relay = kind->mounts;
+    n->jail.mounts_dependencies = kind->mounts;
     (void)snprintf(n->jail.version, sizeof n->jail.version, "%s", kind->version);
     n->loop = c->loop;
     n->log = c->log;

@@ -130,7 +130,7 @@ jail_close_fn launched_close;
 struct launched_kind {
     const struct jail_ops *ops; /* its name is the launcher's, too */
     const char *version;
-    bool mounts; /* dependencies, and has a loopback of its own for a relay */
+    bool mounts; /* dependencies */
 };
 
 must_check int launched_open(const struct launched_kind *kind, const struct jail_conf *c,

@@ -102,7 +102,6 @@ static void fill(const struct launched *n, const struct sandbox_spec *s, struct 
     m->flags = n->watch_memory ? LAUNCH_WATCH_MEMORY : 0;
     m->flags |= s->persistent ? LAUNCH_PERSISTENT : 0;
     m->flags |= s->host_network ? LAUNCH_HOST_NET : 0;
-    m->flags |= s->relay ? LAUNCH_RELAY : 0;
     if (s->lazy) {
         m->lazy_n = (uint32_t)s->lazy->n;
         m->workspace_files += s->lazy->rows; /* lent files do not count for the program */

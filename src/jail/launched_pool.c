@@ -203,8 +203,8 @@ static bool fits_pool(const struct launched *n, const struct sandbox_spec *s)
 {
     const struct limits *a = s->limits, *b = &n->limits;
 
-    return !s->workspace && !s->persistent && !s->dirs && !s->dependencies && !s->relay &&
-           !s->lazy && a->memory_max == b->memory_max && a->workspace_max == b->workspace_max &&
+    return !s->workspace && !s->persistent && !s->dirs && !s->dependencies && !s->lazy &&
+           a->memory_max == b->memory_max && a->workspace_max == b->workspace_max &&
            a->workspace_files == b->workspace_files && a->tmp_max == b->tmp_max &&
            a->pids_max == b->pids_max;
 }

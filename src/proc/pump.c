@@ -64,6 +64,12 @@ static void feed_keep(struct feed *f, const struct iovec *pieces, size_t pieces_
     }
 }
 
+void feed_release(struct feed *f, struct event_base *base)
+{
+    (void)event_assign(&f->writable, base, *f->fd, EV_WRITE | EV_PERSIST, feed_on_writable, f);
+    (void)event_add(&f->writable, NULL);
+}
+
 void feed_start(struct feed *f, struct event_base *base, int *fd, bool close_at_end,
                 struct iovec *pieces, size_t pieces_n)
 {
@@ -83,8 +89,17 @@ void feed_start(struct feed *f, struct event_base *base, int *fd, bool close_at_
         return;
     }
     feed_keep(f, pieces, pieces_n, n < 0 ? 0 : (size_t)n);
-    (void)event_assign(&f->writable, base, *fd, EV_WRITE | EV_PERSIST, feed_on_writable, f);
-    (void)event_add(&f->writable, NULL);
+    feed_release(f, base);
+}
+
+void feed_hold(struct feed *f, int *fd, struct iovec *pieces, size_t pieces_n)
+{
+    size_t total = 0;
+
+    for (size_t i = 0; i < pieces_n; i++)
+        total += pieces[i].iov_len;
+    *f = (struct feed){.fd = fd, .rest = BUF_INIT(total)};
+    feed_keep(f, pieces, pieces_n, 0);
 }
 
 int feed_more(struct feed *f, struct event_base *base, const void *p, size_t n, size_t most)

@@ -33,6 +33,9 @@ struct feed {
 /* Writes now what can be written. The pieces are not needed afterwards. */
 void feed_start(struct feed *f, struct event_base *base, int *fd, bool close_at_end,
                 struct iovec *pieces, size_t pieces_n);
+/* Keeps a copy of the pieces and writes it only after feed_release(). */
+void feed_hold(struct feed *f, int *fd, struct iovec *pieces, size_t pieces_n);
+void feed_release(struct feed *f, struct event_base *base);
 /* More of it, behind what still waits; -1: more than `most` bytes would wait. */
 must_check int feed_more(struct feed *f, struct event_base *base, const void *p, size_t n,
                          size_t most);

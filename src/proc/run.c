@@ -34,6 +34,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "core/frame.h"
+#include "core/port_net.h"
 #include "core/port_run.h"
 #include "proc/job.h"
 #include "proc/run_inner.h"
@@ -465,6 +466,23 @@ static void on_file(struct run *r, const struct init_msg *m, int *fd)
     *fd = f.fd;
 }
 
+/* The job was held back until the gate has every listener. */
+static void on_listening(struct run *r, const struct init_msg *m, int *fd)
+{
+    if (r->net.awaited == 0 || !run_is(r, RUN_LIVE))
+        return;
+    if (*fd < 0) {
+        (void)snprintf(r->result->fault, sizeof r->result->fault,
+                       "listener on port %d of the sandbox: %s", (int)m->arg, strerror(m->status));
+        run_stop(r, END_FAILED);
+        return;
+    }
+    r->net.awaited--;
+    r->net.gate.listening(r->net.gate.user, (uint16_t)m->arg, take_fd(fd));
+    if (r->net.awaited == 0 && run_is(r, RUN_LIVE))
+        feed_release(&r->job_feed, r->engine->base);
+}
+
 /* True when there may be more to read. */
 static bool ctl_read(struct run *r)
 {
@@ -487,8 +505,8 @@ static bool ctl_read(struct run *r)
     r->engine->room->ctl.name[m->name_n] = '\0';
     if (m->verb == INIT_ENTRY && (fd >= 0 || (m->arg && r->plan.lazy)))
         on_file(r, m, &fd);
-    if (m->verb == INIT_RELAY && fd >= 0 && r->state == RUN_STARTING && r->events.relay)
-        r->events.relay(r->events.user, take_fd(&fd));
+    if (m->verb == INIT_LISTENING)
+        on_listening(r, m, &fd);
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
         if (verbs[i].verb == m->verb)
             verbs[i].handle(r, m);
@@ -904,9 +922,18 @@ static int files_join(const struct plan *p, struct buf *out, struct err *e)
  * process of it could still write to. */
 static bool may_report_own_exit(const struct run *r, const struct plan *p)
 {
-    return !r->sandbox.lives_on && !p->workspace && !p->scan_all && !p->lazy && !p->relay &&
+    return !r->sandbox.lives_on && !p->workspace && !p->scan_all && !p->lazy && !p->gate &&
            !p->dirs && !r->events.frame && r->engine->jail->traits & JAIL_MEMORY &&
            r->engine->jail->traits & JAIL_PIDS;
+}
+
+static int gate_ask(struct run *r, const struct net_gate *g)
+{
+    r->net.gate = *g;
+    while (r->net.awaited < g->ports_n)
+        if (ctl_send(r, INIT_LISTEN, g->ports[r->net.awaited++]) < 0)
+            return -1;
+    return 0;
 }
 
 /* Head, files and frames in as few system calls as the kernel allows; usually one. */
@@ -927,7 +954,12 @@ static int job_send(struct run *r, const struct plan *p, struct err *e)
         {.iov_base = files.p,                        .iov_len = files.n    },
         {.iov_base = (void *)(uintptr_t)p->frames.p, .iov_len = p->frames.n},
     };
-    feed_start(&r->job_feed, base, &r->sandbox.job, false, pieces, JOB_PIECES);
+    if (p->gate && gate_ask(r, p->gate) < 0)
+        return err_set(e, ERR_HOST, "a sandbox cannot be told to listen on its loopback");
+    if (p->gate)
+        feed_hold(&r->job_feed, &r->sandbox.job, pieces, JOB_PIECES);
+    else
+        feed_start(&r->job_feed, base, &r->sandbox.job, false, pieces, JOB_PIECES);
     struct iovec input = {.iov_base = (void *)(uintptr_t)p->input.p, .iov_len = p->input.n};
     feed_start(&r->in_feed, base, &r->sandbox.in, true, &input, 1);
     return 0;
@@ -992,7 +1024,6 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
         .workspace = p->workspace,
         .dirs = p->dirs,
         .dependencies = p->dependencies,
-        .relay = p->relay,
         .lazy = p->lazy,
     };
     cleanup_with(run_freep) struct run *r = calloc(1, sizeof *r);

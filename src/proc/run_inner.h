@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 
 #include "core/frame.h"
+#include "core/port_net.h"
 #include "core/port_run.h"
 #include "proc/pump.h"
 #include "wire/wire.h"
@@ -76,6 +77,10 @@ struct run {
     unsigned usage_asked;   /* times, while COUNTING */
     struct init_msg exited; /* how it exited, while COUNTING */
     struct sandbox sandbox; /* owned */
+    struct {
+        struct net_gate gate;
+        size_t awaited; /* of its listeners */
+    } net;
     struct feed job_feed, in_feed;
     struct capture out, err;
     struct frame_reader frames;

@@ -38,7 +38,6 @@ enum {
     LAUNCH_CGROUP2 = 4,      /* STARTED: usage files are those of version 2 */
     LAUNCH_RETIRED = 8,      /* DEAD: the slot is closed, its usage files are void */
     LAUNCH_HOST_NET = 16,    /* PREPARE: the host's network instead of one of its own */
-    LAUNCH_RELAY = 32,       /* PREPARE: init hands out a listener on its loopback: INIT_RELAY */
     LAUNCH_LAZY = 64, /* HELLO: host directories can be lent (lazy.h); else `dirs` says why */
 };                    /* flags */
 
@@ -102,6 +101,7 @@ enum init_verb {
     INIT_HELP,     /* persistent only: start helper `token`; fd: its control socket, where it
                       answers */
     INIT_END_HELP, /* persistent only: helper `token` and all it started end now */
+    INIT_LISTEN,   /* listen on port `arg` of the loopback; LISTENING follows */
     INIT_SIGNAL,   /* signal `arg` to the program's process group; SIGNALLED follows */
     INIT_PUT,      /* the file `name`, as ENTRY names it, gets `size` bytes of the fd from `arg` on;
                       PUT_DONE follows */
@@ -116,7 +116,8 @@ enum init_verb {
     INIT_SCANNED, /* end of the list; `arg`: how many were left out */
     INIT_FAILED,  /* `name` says what and why, in words; `arg` is the errno; of a helper `status`
                      is an enum help_op */
-    INIT_RELAY,   /* before anything runs; fd: a listener on PLAN_RELAY_PORT, nobody else's */
+    INIT_LISTENING,   /* on port `arg`; fd: the listener, which no process inside has. Without fd
+                         `status` is an errno */
     INIT_SIGNALLED,   /* the signal is pending or was delivered */
     INIT_PUT_DONE,    /* `arg`: errno or 0 */
     INIT_MAIN_EXITED, /* of a helper: its program ended with `status`; processes that it started

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The run engine against a jail whose init and program are played by the test. */
 #include <cmocka.h>
+#include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -14,7 +15,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "core/frame.h"
+#include "core/port_net.h"
 #include "core/port_run.h"
 #include "fake/fake_jail.h"
 #include "proc/job.h"
@@ -775,6 +778,67 @@ static void what_init_cannot_start_has_words(void **state)
     assert_string_equal(s->result.fault, "mounts: why");
 }
 
+static void on_listening(void *user, uint16_t port, int fd)
+{
+    struct stage *s = user;
+
+    assert_int_equal(port, 80 + s->progress++);
+    close(fd);
+}
+
+static const uint16_t gate_ports[] = {80, 81};
+
+static void start_with_gate(struct stage *s)
+{
+    const struct net_gate gate = {gate_ports, ARRAY_LEN(gate_ports), on_listening, s};
+    struct plan p = {
+        .gate = &gate, .frames = {"FRAMES", 6}
+    };
+
+    s->jail.warm = true;
+    start_with(s, &p);
+    assert_int_equal(fake_init_hears(&s->jail, 0), INIT_LISTEN);
+    assert_int_equal(fake_init_hears(&s->jail, 0), INIT_LISTEN);
+    assert_int_equal(fake_init_hears(&s->jail, 0), 0);
+}
+
+static void a_job_waits_until_the_gate_has_all_listeners(void **state)
+{
+    struct stage *s = *state;
+    int any = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    char bytes[512];
+
+    start_with_gate(s);
+    for (int i = 0; i < 2; i++) {
+        const struct init_msg m = {.verb = INIT_LISTENING, .arg = gate_ports[i]};
+
+        assert_int_equal(s->progress, i);
+        assert_int_equal(recv(s->jail.peer[0].job, bytes, sizeof bytes, MSG_DONTWAIT), -1);
+        assert_int_equal(fd_send(s->jail.peer[0].ctl, &m, sizeof m, &any, 1), 0);
+        turn(s);
+    }
+    assert_int_equal(s->progress, 2);
+    assert_true(recv(s->jail.peer[0].job, bytes, sizeof bytes, MSG_DONTWAIT) > 6);
+    close(any);
+}
+
+static void a_gate_without_its_listener_starts_nothing(void **state)
+{
+    struct stage *s = *state;
+    char bytes[512];
+
+    start_with_gate(s);
+    fake_init_says(&s->jail, 0, INIT_LISTENING, EADDRINUSE, 81);
+    turn(s);
+    assert_int_equal(recv(s->jail.peer[0].job, bytes, sizeof bytes, MSG_DONTWAIT), -1);
+    fake_program_gone(&s->jail, 0);
+    fake_init_gone(&s->jail, 0);
+    until_done(s);
+    assert_int_equal(s->result.reason, END_FAILED);
+    assert_string_equal(s->result.fault,
+                        "listener on port 81 of the sandbox: Address already in use");
+}
+
 static void a_refused_sandbox_starts_nothing(void **state)
 {
     struct stage *s = *state;
@@ -845,6 +909,8 @@ int main(void)
         STAGED(a_result_beyond_its_limit_is_flagged),
         STAGED(junk_on_the_result_channel_is_flagged),
         STAGED(what_init_cannot_start_has_words),
+        STAGED(a_job_waits_until_the_gate_has_all_listeners),
+        STAGED(a_gate_without_its_listener_starts_nothing),
         STAGED(a_refused_sandbox_starts_nothing),
         STAGED(freeing_in_the_middle_leaves_nothing),
     };

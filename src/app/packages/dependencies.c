@@ -326,7 +326,9 @@ int dependencies_open(struct app *a, struct err *e)
     for (size_t i = 0; i < d->hosts_n; i++)
         if (d->hosts[i].port == 0)
             d->hosts[i].port = PORT_HTTPS;
-    return a->jail->can_relay ? shelf_open(c->dependencies_path, a->work, &a->shelf, e) : 0;
+    return a->jail->mounts_dependencies && net_possible(a->jail, NET_GATE)
+               ? shelf_open(c->dependencies_path, a->work, &a->shelf, e)
+               : 0;
 }
 
 void dependencies_stop_all(struct dependencies *d, enum end_reason why)

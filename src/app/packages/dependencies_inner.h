@@ -3,6 +3,7 @@
 #pragma once
 
 #include "app/daemon/app.h"
+#include "core/port_net.h"
 #include "net/relay.h"
 #include "store/shelf.h"
 

@@ -22,8 +22,6 @@ enum {
 /* Where the installer puts packages; the rest of the workspace is its own. */
 #define SITE "site/"
 
-_Static_assert(PLAN_RELAY_PORT == 3128, "the address of the relay, as text");
-
 /* Of the settings only ours count: an installer that builds a package starts another one. */
 static const char *const environment[] = {
     "PATH=/usr/local/bin:/usr/bin:/bin",
@@ -34,8 +32,8 @@ static const char *const environment[] = {
     "PIP_NO_CACHE_DIR=1",
     "PIP_NO_INPUT=1",
     "PIP_DISABLE_PIP_VERSION_CHECK=1",
-    "http_proxy=http://127.0.0.1:3128",
-    "https_proxy=http://127.0.0.1:3128",
+    "http_proxy=" NET_PROXY_URL,
+    "https_proxy=" NET_PROXY_URL,
     NULL,
 };
 
@@ -246,7 +244,7 @@ static void on_full(void *user)
     run_stop(s->task.run, END_DISK);
 }
 
-static void on_relay(void *user, int fd)
+static void on_listening(void *user, uint16_t port, int fd)
 {
     struct dependency_sync *s = dependency_of(user);
     struct relay_conf conf = {
@@ -260,10 +258,7 @@ static void on_relay(void *user, int fd)
     };
     struct err e;
 
-    if (s->relay) {
-        closep(&fd);
-        return;
-    }
+    (void)port;
     if (relay_open(&conf, fd, &s->relay, &e) == 0)
         return;
     log_event(&s->app->log, LOG_ERROR, "relay_failed", LOG_STR("error", e.text));
@@ -346,8 +341,10 @@ static enum task_go step_install(struct task *t, struct err *e)
     static const struct plan_file files[] = {
         {.path = "/workspace/.tmp/", .mode = 0700}
     };
-    static const struct run_events events = {.file = on_file, .relay = on_relay};
+    static const struct run_events events = {.file = on_file};
+    static const uint16_t port = NET_PROXY_PORT;
     struct dependency_sync *s = dependency_of(t);
+    const struct net_gate gate = {&port, 1, on_listening, t};
     struct settings w;
     struct plan plan = {
         .template = TEMPLATE_EXEC,
@@ -357,7 +354,7 @@ static enum task_go step_install(struct task *t, struct err *e)
         .files = files,
         .files_n = ARRAY_LEN(files),
         .limits = t->limits,
-        .relay = true,
+        .gate = &gate,
         .scan_all = true,
     };
 

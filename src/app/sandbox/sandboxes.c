@@ -341,7 +341,7 @@ static int start(struct persistent *p, struct err *e)
         .spec = {.template = TEMPLATE_EXEC,
                  .limits = &p->limits,
                  .persistent = true,
-                 .host_network = p->host_network,
+                 .host_network = p->network == NET_HOST,
                  .dependencies = p->packages ? shelf_item_name(p->packages) : NULL},
         .start_ms = (unsigned)a->config.helper_answer_ms,
         .dead = on_dead,
@@ -381,7 +381,7 @@ static struct persistent *persistent_new(struct sandboxes *s, const struct persi
     p->created_us = p->used_us = clock_us();
     p->idle_ms = spec->idle_ms;
     p->limits = spec->limits;
-    p->host_network = spec->host_network;
+    p->network = spec->network;
     TAILQ_INIT(&p->activities);
     TAILQ_INIT(&p->processes);
     TAILQ_INIT(&p->contexts);
@@ -417,7 +417,7 @@ int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
         s->standard = p; /* whoever made it: the verbs without a name mean it */
     if (p->idle_ms > 0)
         arm(p, p->idle_ms);
-    if (p->host_network)
+    if (p->network == NET_HOST)
         seed_resolver(p);
     log_event(&s->app->log, LOG_INFO, "sandbox_created", LOG_STR("sandbox_id", p->id),
               LOG_STR("name", p->name));

@@ -25,6 +25,7 @@
 #include "core/exec_spec.h"
 #include "core/limits.h"
 #include "core/port_files.h"
+#include "core/port_net.h"
 #include "core/result.h"
 
 struct app;
@@ -81,7 +82,7 @@ struct persistent {
     struct inside inside;
     struct jail *jail;           /* borrowed: where it was made */
     struct shelf_item *packages; /* held; NULL: none */
-    bool host_network;
+    enum net_mode network;
     bool ending;
     char port[PERSISTENT_PORT_MAX + 1]; /* bound; "": none */
     struct activities activities;
@@ -116,7 +117,7 @@ struct persistent_spec {
     const char *isolation; /* name of a jail; NULL or "": the default */
     struct limits limits;
     uint64_t idle_ms;
-    bool host_network;
+    enum net_mode network;
     struct shelf_item *packages; /* taken if it succeeds; NULL: none */
     const struct exec_var *env;
     size_t env_n;

@@ -112,7 +112,7 @@ static void write_one(struct jw *w, const struct persistent *p)
     jw_kv_string(w, "isolation", p->jail->ops->name);
     jw_key(w, "network");
     jw_object(w);
-    jw_kv_string(w, "mode", p->host_network || !(p->jail->traits & JAIL_NET) ? "host" : "none");
+    jw_kv_string(w, "mode", net_mode_name(net_effective(p->jail, p->network)));
     jw_object_end(w);
     write_env(w, p);
     write_port(w, p);
@@ -374,36 +374,29 @@ static const struct shape_field create_fields[] = {
 const struct shape create_shape = {create_fields, ARRAY_LEN(create_fields), SHAPE_NULLS,
                                    "SandboxCreate"};
 
-static int take_network(struct create_body *b, struct shaping *s, const struct app *a, bool *ret,
-                        struct err *e)
+/* An object with a mode, or the mode alone. */
+static int take_network(const struct create_body *b, struct shaping *s, const struct app *a,
+                        enum net_mode *ret, struct err *e)
 {
     struct network_body n = {
         .mode = {"none", 4}
     };
-    struct json_value mode;
+    const char *name = "";
 
-    *ret = false;
-    if (!b->network.p)
-        return 0;
-    if (b->network.type == JSON_OBJECT) {
-        if (shape_value(&network_shape, b->network, "network", &n, s) < 0)
+    if (!b->network.p || b->network.type == JSON_OBJECT) {
+        if (b->network.p && shape_value(&network_shape, b->network, "network", &n, s) < 0)
             return shape_err(s, e);
-        *ret = strcmp(n.mode.p, "host") == 0;
-    } else {
-        mode = b->network;
-        *ret = json_key_is(mode, "host");
-        if (!*ret && !json_key_is(mode, "none"))
-            n.mode = (struct bytes){"", 0};
+        name = n.mode.p;
+    } else if (json_key_is(b->network, net_mode_name(NET_HOST))) {
+        name = net_mode_name(NET_HOST);
+    } else if (json_key_is(b->network, net_mode_name(NET_NONE))) {
+        name = net_mode_name(NET_NONE);
     }
-    if (*ret && !a->config.host_network)
-        return err_set(e, ERR_DENIED, "network.mode: 'host' needs ALLOW_HOST_NETWORK=true");
-    if (!*ret && strcmp(n.mode.p, "none") != 0)
-        return err_set(e, ERR_CALLER, "network.mode: must be 'none' or 'host'");
-    return 0;
+    return net_permit(&a->config, name, ret, e);
 }
 
 static struct persistent_spec spec_of(const struct app *a, const struct create_body *b,
-                                      bool host_network)
+                                      enum net_mode network)
 {
     struct persistent_spec spec = {
         .name = b->name.p ? b->name.p : "",
@@ -413,7 +406,7 @@ static struct persistent_spec spec_of(const struct app *a, const struct create_b
         .limits = sandboxes_limits(a),
         .idle_ms = b->timeout_s < 0 ? a->config.sandbox_idle_s * MS_PER_S
                                     : (uint64_t)(b->timeout_s * MS_PER_S),
-        .host_network = host_network,
+        .network = network,
     };
     struct limits *l = &spec.limits;
 
@@ -435,16 +428,16 @@ void api_sandbox_create(struct http_call *c)
     struct create_body b = {.timeout_s = -1};
     struct persistent_spec spec;
     struct persistent *p;
-    bool host_network;
+    enum net_mode network;
     struct err e;
 
     if (http_request(c)->body_n > 0 && !dialect_decode(c, &create_shape, &b, &s))
         return;
-    if (take_network(&b, &s, a, &host_network, &e) < 0) {
+    if (take_network(&b, &s, a, &network, &e) < 0) {
         http_reply_error(c, &e);
         return;
     }
-    spec = spec_of(a, &b, host_network);
+    spec = spec_of(a, &b, network);
     if (packages_take(c, b.packages, api_sandbox_create, &spec.packages) != PACKAGES_GO)
         return;
     if (sandboxes_create(a->sandboxes, &spec, &p, &e) < 0) {
