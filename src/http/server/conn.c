@@ -21,7 +21,8 @@ static const struct {
     [CONN_HEAD]    = {"head",    BIT(CONN_BODY) | BIT(CONN_CLOSING) | BIT(CONN_DEAD)},
     [CONN_BODY]    = {"body",    BIT(CONN_HEAD) | BIT(CONN_ANSWER) | BIT(CONN_CLOSING) |
                                  BIT(CONN_DEAD)},
-    [CONN_ANSWER]  = {"answer",  BIT(CONN_HEAD) | BIT(CONN_CLOSING) | BIT(CONN_DEAD)},
+    [CONN_ANSWER]  = {"answer",  BIT(CONN_HEAD) | BIT(CONN_BODY) | BIT(CONN_CLOSING) |
+                                 BIT(CONN_DEAD)},
     [CONN_CLOSING] = {"closing", BIT(CONN_LINGER) | BIT(CONN_DEAD)},
     [CONN_LINGER]  = {"linger",  BIT(CONN_DEAD)},
     [CONN_DEAD]    = {"dead",    0},
@@ -204,7 +205,9 @@ static enum conn_clock clock_for(const struct conn *c)
     case CONN_BODY:
         if (conn_pending(c) >= HTTP_STREAM_HIGH)
             return CLOCK_STALL;
-        return conn_body_paused(c) ? CLOCK_NONE : CLOCK_BODY;
+        if (conn_body_paused(c) || (c->call && c->call->upgraded))
+            return CLOCK_NONE;
+        return CLOCK_BODY;
     case CONN_ANSWER:
         return sending ? CLOCK_STALL : CLOCK_NONE;
     case CONN_CLOSING:
@@ -480,7 +483,8 @@ void conn_shutdown(struct conn *c, bool now)
         conn_close(c);
         return;
     }
-    if (busy && c->call->state == CALL_STREAMING && c->call->route->flags & ROUTE_FOLLOW)
+    if (busy && c->call->state == CALL_STREAMING &&
+        (c->call->upgraded || c->call->route->flags & ROUTE_FOLLOW))
         end_early(c);
     else if (conn_at_rest(c) && !conn_has_unread(c))
         conn_close(c);

@@ -5,11 +5,13 @@
  *
  *   accept ─▶ HEAD ──▶ BODY ──▶ ANSWER ──▶ HEAD (keep-alive)
  *               │        │         │
+ *               │        ◀─upgrade─┤
  *               └────────┴─────────┴─▶ CLOSING ─▶ LINGER ─▶ DEAD
  *
  * HEAD     waiting for a request head, or for anything at all
  * BODY     reading a body; without a call: discarding the rest of one that was
  *          answered early
+ *          after http_upgrade(): whatever the client sends, without end
  * ANSWER   the request is complete, the handler owes the answer
  * CLOSING  the last answer is on its way out
  * LINGER   our side is shut; what the client still sends is thrown away, because
@@ -187,6 +189,7 @@ struct http_call {
     int minor;  /* HTTP/1.<minor> */
     enum call_state state;
     bool choked, paused;
+    bool upgraded; /* bytes go both ways without framing (http_upgrade()) */
     uint16_t fields_n;
     const struct call_field *field; /* in the same memory as the call, like text and req */
     const char *text;

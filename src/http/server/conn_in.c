@@ -300,7 +300,7 @@ static int take_payload(struct conn *c, const char *p, size_t n)
         return 0; /* of the rest of a refused body; conn_decide_keep() has seen how long it is */
     if (c->body.got > call->body_max)
         return 413;
-    if (!(call->route->flags & ROUTE_BODY_STREAM))
+    if (!call->upgraded && !(call->route->flags & ROUTE_BODY_STREAM))
         return keep_body(call, p, n);
     bad = call->data ? call->data(call->body_user, p, n) : 0;
     if (bad && call->state != CALL_ANSWERED) {

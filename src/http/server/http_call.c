@@ -208,6 +208,30 @@ const char *http_header(const struct http_call *c, const char *name)
     return NULL;
 }
 
+/* Is a word among those of a list that commas separate? */
+static bool list_has(const char *list, const char *word)
+{
+    size_t word_n = strlen(word);
+
+    while (list && *list) {
+        size_t n = strcspn(list += strspn(list, " \t,"), ",");
+        size_t bare = n;
+
+        while (bare > 0 && (list[bare - 1] == ' ' || list[bare - 1] == '\t'))
+            bare--;
+        if (bare == word_n && strncasecmp(list, word, word_n) == 0)
+            return true;
+        list += n;
+    }
+    return false;
+}
+
+bool http_wants_upgrade(const struct http_call *c, const char *protocol)
+{
+    return c->minor > 0 && list_has(http_header(c, "connection"), "upgrade") &&
+           list_has(http_header(c, "upgrade"), protocol);
+}
+
 const struct dialect *http_dialect(const struct http_call *c)
 {
     return c->dialect;

@@ -68,6 +68,16 @@ void http_stream_abort(struct http_call *c);
 enum { HTTP_STREAM_HIGH = 64 * 1024 };
 
 /*
+ * Answers 101: the connection speaks `protocol` from now on. What the client sends reaches data()
+ * of http_on_body(), without an end; what http_stream_write() gets goes out as it is, and
+ * http_stream_end() closes. At any time before the answer has begun, of a request of HTTP/1.1 whose
+ * body, if it has one, has come whole.
+ */
+void http_upgrade(struct http_call *c, const char *protocol);
+/* Did the client ask to speak this protocol (Upgrade, Connection, HTTP/1.1)? */
+bool http_wants_upgrade(const struct http_call *c, const char *protocol);
+
+/*
  * The client vanished before the answer was complete (a half-closed connection counts). The call
  * is invalid when fn returns. Set it before the handler returns. A call without it stays valid
  * until it is answered, whatever became of the client, who gets the answer if it still reads. Never

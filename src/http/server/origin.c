@@ -88,3 +88,13 @@ const char *origin_refuse(const struct origin_facts *f, const char *allowed)
         return "Without a secret a browser must say 'Content-Type: application/json'";
     return NULL;
 }
+
+bool origin_is_ours(const char *origin, const char *host, const char *allowed)
+{
+    const char *at = origin ? strstr(origin, "://") : NULL;
+    char name[ORIGIN_NAME_MAX + 1];
+
+    if (!origin || same_origin(origin, host))
+        return true;
+    return is_listed("*", allowed) || (at && host_name(at + 3, name) && is_listed(name, allowed));
+}

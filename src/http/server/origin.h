@@ -17,3 +17,6 @@ struct origin_facts {
  * commas; "*" is any. Without a `Host` (HTTP/1.0) there is no browser.
  */
 const char *origin_refuse(const struct origin_facts *f, const char *allowed);
+
+/* May a page of this origin (NULL: no page asks) open a WebSocket at `host`? */
+bool origin_is_ours(const char *origin, const char *host, const char *allowed);

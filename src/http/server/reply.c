@@ -25,6 +25,7 @@ static const struct {
     int status;
     const char *reason;
 } reasons[] = {
+    {101, "Switching Protocols"},
     {200, "OK"},                   {201, "Created"},             {202, "Accepted"},
     {204, "No Content"},           {206, "Partial Content"},     {304, "Not Modified"},
     {307, "Temporary Redirect"},   {400, "Bad Request"},         {401, "Unauthorized"},
@@ -33,6 +34,7 @@ static const struct {
     {411, "Length Required"},      {412, "Precondition Failed"}, {413, "Content Too Large"},
     {414, "URI Too Long"},         {415, "Unsupported Media Type"},
     {416, "Range Not Satisfiable"}, {417, "Expectation Failed"}, {422, "Unprocessable Content"},
+    {426, "Upgrade Required"},
     {429, "Too Many Requests"},    {431, "Request Header Fields Too Large"},
     {500, "Internal Server Error"}, {501, "Not Implemented"},    {502, "Bad Gateway"},
     {503, "Service Unavailable"},  {504, "Gateway Timeout"},
@@ -306,10 +308,42 @@ void http_stream_begin(struct http_call *c, int status, const char *type)
     call_move(c, CALL_STREAMING);
 }
 
+/* The connection is the call's alone from now on, and ends with it. */
+void http_upgrade(struct http_call *c, const char *protocol)
+{
+    struct buf b = BUF_INIT(REPLY_HEAD_MAX + CALL_EXTRA_MAX);
+    struct conn *conn = c->conn;
+    struct evbuffer *out;
+
+    if (c->state >= CALL_STREAMING)
+        return;
+    c->status = 101;
+    c->upgraded = true;
+    call_move(c, CALL_STREAMING);
+    if (!conn)
+        return;
+    c->srv->count.requests[1]++;
+    put_status(&b, c->status);
+    (void)buf_puts(&b, "Connection: Upgrade\r\n");
+    put_field(&b, "Upgrade: ", protocol);
+    (void)buf_put(&b, c->extra.p, c->extra.n);
+    (void)buf_puts(&b, "\r\n");
+    out = conn_out(conn);
+    if (b.failed || !out || evbuffer_add(out, b.p, b.n) < 0)
+        conn_after(conn, NEXT_BREAK);
+    buf_done(&b);
+    conn_after(conn, NEXT_LINGER);
+    c->body_max = UINT64_MAX;
+    conn->body = (struct conn_body){.left = UINT64_MAX};
+    if (conn->state == CONN_ANSWER)
+        conn_move(conn, CONN_BODY);
+    conn_kick(conn);
+}
+
 static void put_chunk(struct http_call *c, const void *p, size_t n)
 {
     struct evbuffer *out = conn_out(c->conn);
-    bool chunked = c->minor > 0;
+    bool chunked = c->minor > 0 && !c->upgraded;
 
     if (!out || (chunked && evbuffer_add_printf(out, "%zx\r\n", n) < 0) ||
         evbuffer_add(out, p, n) < 0 || (chunked && evbuffer_add(out, "\r\n", 2) < 0))
@@ -363,7 +397,7 @@ void call_put_last_chunk(struct http_call *c)
 {
     struct evbuffer *out;
 
-    if (c->minor == 0 || c->req.head)
+    if (c->minor == 0 || c->req.head || c->upgraded)
         return; /* it ends with the connection, or has no body at all */
     out = conn_out(c->conn);
     if (!out || evbuffer_add(out, "0\r\n\r\n", 5) < 0)
