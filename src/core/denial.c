@@ -10,9 +10,13 @@ enum { DENIAL_LOOK = 16384, NEEDLES_MAX = 10 }; /* bytes at the end of each text
 
 /* Where packages come from. */
 #define PACKAGES                                                                                   \
-    "send Python packages ahead for a 'session_id' with POST /internal/session-config/sync, or "   \
-    "have the operator "                                                                           \
-    "install them on the host"
+    "name it in the member 'packages' of the request, {\"python\": [...], \"npm\": [...]} or the "  \
+    "name of a set that POST /v1/packages has installed"
+
+#define PACKAGES_SANDBOX                                                                           \
+    "make the sandbox with the member 'packages', {\"python\": [...], \"npm\": [...]} or the name "   \
+    "of a set that POST /v1/packages has installed, or upload it with "                            \
+    "PUT /v1/sandboxes/{id}/files/{path}?archive=tar"
 
 /* clang-format off */
 static const struct {
@@ -23,16 +27,14 @@ static const struct {
     [DENIAL_INSTALL] = {
         "package installation", {NULL, "ALLOW_HOST_NETWORK"},
         {"nothing can be installed from inside; " PACKAGES,
-         "nothing can be installed from inside without a network; upload what is needed with "
-         "PUT /v1/sandboxes/{id}/files/{path}?archive=tar, or have the operator install it on the host"},
+         "nothing can be installed from inside without a network; " PACKAGES_SANDBOX},
         {"externally-managed-environment", "No matching distribution found", "npm ERR! network", "npm error network",
          "npm ERR! code EAI_AGAIN", "npm error code EAI_AGAIN", "No module named pip", "pip: not found",
          "pip: command not found", "npm: command not found"}},
     [DENIAL_MODULE] = {
         NULL, {NULL, NULL},
         {"a module is not installed here; " PACKAGES,
-         "a module is not installed here; upload it with PUT /v1/sandboxes/{id}/files/{path}?archive=tar, or have the "
-         "operator install it on the host"},
+         "a module is not installed here; " PACKAGES_SANDBOX},
         {"ModuleNotFoundError", "MODULE_NOT_FOUND", "Cannot find module", "Cannot find package", "cannot load such file",
          "in @INC"}},
     [DENIAL_RESULT] = {

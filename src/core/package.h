@@ -19,6 +19,10 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
+/* The member `packages` of a request, as JSON Schema: the name of a set, or its lists. */
+#define PACKAGES_SCHEMA                                                                            \
+    "{\"anyOf\":[{\"type\":\"string\"},{\"$ref\":\"#/components/schemas/PackageLists\"}]}"
+
 enum {
     PACKAGE_SPEC_MAX = 1024,
     PACKAGE_URL_MAX = 2048,

@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "base/utf8.h"
+#include "core/package.h"
 #include "function/mount.h"
 
 enum { MS_PER_S = 1000, TIMEOUT_MAX_S = 86400, IDLE_MAX_S = 365 * 86400, THRESHOLD_MAX = 1 << 30 };
@@ -40,7 +41,7 @@ struct options_body {
 
 struct request_body {
     struct bytes language, code, function, input, isolation;
-    struct json_value args, kwargs, schema, fixed;
+    struct json_value args, kwargs, schema, packages, fixed;
     int mode, engine;
     int64_t threshold;
     double timeout, idle;
@@ -126,6 +127,9 @@ static const struct shape turn_options_shape = {
 #define CODE      {"code", SHAPE_STRING, SHAPE_REQUIRED, AT(code), .help = "source text"}
 #define ENGINE    {"engine", SHAPE_CHOICE, 0, AT(engine), .words = engines, .help = "what runs it; native"}
 #define ISOLATION {"isolation", SHAPE_STRING, 0, AT(isolation), .help = "name of another jail that is allowed"}
+#define PACKAGES \
+    {"packages", SHAPE_RAW, 0, AT(packages), .accepts = OBJECT | BIT(JSON_STRING), .schema = PACKAGES_SCHEMA, \
+     .help = "name of a set of packages, or its lists; installed first"}
 #define FUNCTION(flags) \
     {"functionName", SHAPE_STRING, flags, AT(function), .check = check_function, .help = "which function"}
 #define ARGS \
@@ -146,14 +150,14 @@ static const struct shape turn_options_shape = {
 #define OLD_REPORTING \
     {"resultOptions", SHAPE_NESTED, SHAPE_OLD, AT(old_reporting), .inner = &reporting_shape, .help = ""}
 static const struct shape_field call_fields[] = {
-    LANGUAGE, CODE, ENGINE, ISOLATION, FUNCTION(0), ARGS, KWARGS, SCHEMA, TIMEOUT("seconds of wall time"),
+    LANGUAGE, CODE, ENGINE, ISOLATION, PACKAGES, FUNCTION(0), ARGS, KWARGS, SCHEMA, TIMEOUT("seconds of wall time"),
     MODE(0), THRESHOLD(0),
     {"stdin", SHAPE_STRING, 0, AT(input), .help = "standard input of a module"},
     OPTIONS(options_shape), OLD_REPORTING,
 };
 
 static const struct shape_field session_fields[] = {
-    LANGUAGE, CODE, ENGINE, ISOLATION,
+    LANGUAGE, CODE, ENGINE, ISOLATION, PACKAGES,
     TIMEOUT("seconds for loading the code, and for each call that names none"),
     {"idleTimeout", SHAPE_NUMBER, 0, AT(idle), .max = IDLE_MAX_S,
      .help = "seconds without a call after which it is deleted; 0: never"},
@@ -163,7 +167,7 @@ static const struct shape_field session_fields[] = {
 static const struct shape_field turn_fields[] = {
     FUNCTION(SHAPE_REQUIRED), ARGS, KWARGS, SCHEMA, TIMEOUT("seconds of wall time"),
     MODE(SHAPE_OLD), THRESHOLD(SHAPE_OLD), OPTIONS(turn_options_shape), OLD_REPORTING,
-    FIXED("language"), FIXED("code"), FIXED("engine"), FIXED("isolation"),
+    FIXED("language"), FIXED("code"), FIXED("engine"), FIXED("isolation"), FIXED("packages"),
 };
 #undef AT
 /* clang-format on */
@@ -349,6 +353,7 @@ static int decode_body(struct call_request *r, const struct shape *shape, const 
     r->args = b->args;
     r->kwargs = b->kwargs;
     r->schema = b->schema;
+    r->packages = b->packages;
     r->wasm = b->engine == 1;
     r->idle_s = b->idle;
     take_timeout(r, b);

@@ -328,6 +328,8 @@ static int build(struct call_plan *p, const struct lang_call *c, struct err *e)
         .vars = r->vars,
         .vars_n = r->vars_n,
         .limits = c->limits,
+        .dependencies = c->packages ? PLAN_DEPENDENCIES : NULL,
+        .node_modules = c->packages ? PLAN_DEPENDENCIES "/node_modules" : NULL,
         .no_event_vars = true,
         .cold = c->rights != NULL, /* threads of a warmed interpreter would be outside the fence */
     };
@@ -360,6 +362,7 @@ static int build(struct call_plan *p, const struct lang_call *c, struct err *e)
     p->plan.scan_all = !c->stays;
     p->plan.dirs = c->dirs;
     p->plan.lazy = c->lazy;
+    p->plan.dependencies = c->packages;
     return files_build(p, c, e);
 }
 

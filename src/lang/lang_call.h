@@ -29,6 +29,7 @@ struct lang_call {
     const char *dirs;                 /* as in the plan; NULL: none */
     const struct plan_lazy *lazy;     /* the same; then the request's files of a host are lent */
     struct bytes program;             /* compiled languages: what was made; borrowed by the plan */
+    const char *packages;             /* as `dependencies` of the plan; NULL: none */
     bool wasm;                        /* the engine; always for modules */
     struct limits limits;
 };

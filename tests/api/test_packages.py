@@ -119,6 +119,90 @@ def test_executions_have_them(daemon):
     assert ask(daemon, "DELETE", "/runs").status == 204, "no run holds it any more"
 
 
+def call(daemon, code, language="python", path="/v1/functions/call", **fields):
+    return daemon.request("POST", path, timeout=120, json={"language": language, "code": code, **fields})
+
+
+PYTHON = "import colours\ndef f(): return [colours.BEST, colours.__file__]"
+NODE = "const left = require('left'); function f() { return left(require('@deep/right')('y')); }"
+
+
+def test_function_calls_have_them(daemon):
+    lists = {"python": ["colours"], "npm": ["left"]}
+    made(daemon, name="calls", **lists)
+    for packages in ("calls", lists):
+        result = call(daemon, PYTHON, functionName="f", packages=packages).json()
+        assert result.get("result") == ["green", "/opt/sandbox-venv/colours.py"], result
+    assert call(daemon, NODE, "javascript", functionName="f", packages="calls").json().get("result") == ">y<"
+    ruby = "def f = `python3 -c 'import colours; print(colours.BEST)'`"
+    assert call(daemon, ruby, "ruby", functionName="f", packages="calls").json().get("result") == "green\n"
+    without = call(daemon, PYTHON, functionName="f").json()
+    assert without["error"]["type"] == "ModuleNotFoundError", "only those that ask for them"
+    assert "POST /v1/packages" in without["termination"]["hint"], without
+    assert ask(daemon, "DELETE", "/calls").status == 204, "no call holds it any more"
+
+
+def test_function_sessions_have_them_in_every_process(daemon):
+    made(daemon, name="kept", python=["colours"], npm=["left"])
+    created = call(daemon, PYTHON, path="/v1/sessions", packages="kept")
+    assert created.status == 201, created
+    path = f"/v1/sessions/{created.json()['id']}"
+    assert ask(daemon, "DELETE", "/kept").status == 409, "the session holds it"
+    for _ in range(2):
+        answered = daemon.request("POST", path + "/call", json={"functionName": "f"}).json()
+        assert answered.get("result") == ["green", "/opt/sandbox-venv/colours.py"], answered
+        assert daemon.request("POST", path + "/reset", json={"level": "hard"}).status == 200
+    late = daemon.request("POST", path + "/call", json={"functionName": "f", "packages": "kept"})
+    assert late.status == 400 and "give it when the session is created" in late.json()["error_detail"]
+    assert daemon.request("DELETE", path).status == 204
+    node = call(daemon, NODE, "javascript", path="/v1/sessions", packages={"npm": ["left"]}).json()
+    answered = daemon.request("POST", f"/v1/sessions/{node['id']}/call", json={"functionName": "f"}).json()
+    assert answered.get("result") == ">y<", answered
+    assert daemon.request("DELETE", f"/v1/sessions/{node['id']}").status == 204
+    without = call(daemon, PYTHON, path="/v1/sessions")
+    assert without.status == 422 and without.json()["error"]["type"] == "ModuleNotFoundError"
+    harness.wait_until(lambda: ask(daemon, "DELETE", "/kept").status == 204, "no session holds it any more")
+
+
+def test_a_call_waits_for_its_packages_without_a_place(make_daemon, index, registry):
+    registry.add("awaited", "1.0.0")
+    daemon = make_daemon(**settings(index, registry, MAX_CONCURRENT_EXECUTIONS=2))
+    registry.gate.clear()
+    body = {"language": "javascript", "code": "function f() { return require('awaited') }", "functionName": "f",
+            "packages": {"npm": ["awaited"]}, "timeout": 5}
+    try:
+        with daemon.connect(timeout=120) as first, daemon.connect(timeout=120) as second, daemon.connect() as left:
+            for connection in (first, second, left):
+                connection.send("POST", "/v1/functions/call", json=body)
+            harness.wait_until(lambda: "/awaited" in registry.asked, "the installer asks the registry")
+            left.close()
+            other = call(daemon, "def f(): return 7", functionName="f", timeout=20)
+            assert other.json().get("result") == 7, "calls that wait for packages hold no place"
+            registry.gate.set()
+            for connection in (first, second):
+                assert connection.receive().json().get("result") == 1
+    finally:
+        registry.gate.set()
+
+
+@pytest.mark.parametrize("path", ["/v1/functions/call", "/v1/sessions"])
+def test_calls_that_cannot_have_packages(daemon, path):
+    def refused(**fields):
+        return call(daemon, "def f(): pass", path=path, **fields)
+
+    failed = 200 if path.endswith("call") else 422
+    for packages, words in (({"pyhton": ["x"]}, "did you mean 'python'"), ({"python": ["-r x"]}, "option"), ({}, "packages")):
+        answered = refused(packages=packages)
+        assert answered.status == 400 and words in answered.json()["error_detail"], answered
+    absent = refused(packages="nobody")
+    assert absent.status == failed and absent.json()["error"]["type"] == "PackagesNotAvailable", absent
+    broken = refused(packages={"python": ["no-such-thing"]})
+    assert broken.status == failed and broken.json()["error"]["type"] == "PackageInstallError", broken
+    assert "no-such-thing" in broken.json()["error"]["message"]
+    wasm = refused(packages={"python": ["shades"]}, engine="wasm")
+    assert wasm.status == failed and wasm.json()["status"] == "error", wasm
+
+
 def test_a_request_outweighs_its_session(daemon, index):
     index.add(wheel("of_session", "1.0"))
     session = harness.marker()

@@ -11,6 +11,7 @@
 static const struct task_step steps[] = {
     {"parse",    TASK_PREPARING,  call_parse},
     {"check",    TASK_PREPARING,  call_check},
+    {"packages", TASK_PREPARING,  function_packages, .stop = packages_give_up},
     {"admit",    TASK_QUEUED,     task_admit},
     {"mounts",   TASK_STARTING,   function_load},
     {"inspect",  TASK_STARTING,   call_inspect, .stop = inspect_give_up},

@@ -15,6 +15,7 @@
 #include "app/execution/execution.h"
 #include "app/function/call_sync.h"
 #include "app/function/program.h"
+#include "app/packages/sets.h"
 #include "app/task.h"
 #include "function/changes.h"
 #include "function/outcome.h"
@@ -79,8 +80,9 @@ struct function_task {
     struct inspect *inspect; /* owned: under way; else NULL */
     struct err error;        /* of what a worker did; kind ERR_NONE: none */
     struct err
-        uninspected;   /* why there is no inspection; kind ERR_NONE: there is, or none was made */
-    struct sync *sync; /* owned: changes that went back or do; else NULL */
+        uninspected; /* why there is no inspection; kind ERR_NONE: there is, or none was made */
+    struct package_waiter packages; /* while they are being installed */
+    struct sync *sync;              /* owned: changes that went back or do; else NULL */
     struct call_result result;
     struct buf json;             /* the answer */
     struct function_order order; /* without the body */
@@ -112,10 +114,11 @@ enum task_go function_compile(struct function_task *f);
 
 /* ---- whole steps ---- */
 
+task_begin_fn function_packages; /* installs and holds what the program asks for */
 task_begin_fn function_load;     /* loads what is in the mounts */
 task_begin_fn function_compiled; /* the compiler has ended */
 task_begin_fn function_render;   /* the answer */
-task_stop_fn inspect_give_up;
+task_stop_fn inspect_give_up, packages_give_up;
 
 /* Hands over the answer. */
 void function_answer(struct function_task *f);

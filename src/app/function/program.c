@@ -6,9 +6,11 @@
 #include "app/daemon/app.h"
 #include "app/function/build.h"
 #include "app/function/call_module.h"
+#include "app/packages/sets.h"
 #include "core/languages.h"
 #include "function/dirs.h"
 #include "lang/lang_call.h"
+#include "store/shelf.h"
 
 int program_init(struct program *p, struct app *a, const char *id, struct buf *text)
 {
@@ -27,6 +29,7 @@ int program_init(struct program *p, struct app *a, const char *id, struct buf *t
 void program_done(struct program *p)
 {
     build_free(take_ptr(&p->build));
+    package_set_release(take_ptr(&p->packages));
     rights_done(&p->rights);
     call_tree_drop(take_ptr(&p->tree));
     call_request_done(&p->request);
@@ -74,6 +77,11 @@ int program_check(struct program *p, struct err *e)
     }
     if (check_language(p, e) < 0)
         return -1;
+    if (r->packages.p && p->wasm)
+        return err_set(e, ERR_CALLER, "packages: WebAssembly cannot use them");
+    if (r->packages.p && !p->where.jail->can_relay)
+        return err_set(e, ERR_CALLER, "packages: jail '%s' cannot mount them; 'native' can",
+                       p->where.jail->ops->name);
     if (r->input.p && p->lang != CALL_WASM)
         return err_set(e, ERR_CALLER, "stdin: only for language wasm");
     if (r->code.n > conf->code_max && p->lang != CALL_WASM)
@@ -93,6 +101,11 @@ int program_dirs(struct program *p, struct err *e)
 const char *program_dirs_text(const struct program *p)
 {
     return p->dirs.n > 0 ? p->dirs.p : NULL;
+}
+
+const char *program_packages(const struct program *p)
+{
+    return p->packages ? shelf_item_name(p->packages) : NULL;
 }
 
 bool program_has_files(const struct program *p)

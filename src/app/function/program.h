@@ -18,6 +18,7 @@
 
 struct app;
 struct build;
+struct shelf_item;
 
 struct program {
     struct app *app; /* borrowed */
@@ -33,7 +34,8 @@ struct program {
     bool fenced;
     struct buf dirs;      /* beside /workspace, as in a plan; empty: not known yet, or none */
     struct buf inspected; /* owned: JSON of the inspector; empty: nothing is known */
-    struct build *build;  /* owned: of compiled languages and modules; else NULL */
+    struct shelf_item *packages; /* held: those that it asked for; NULL: none */
+    struct build *build;         /* owned: of compiled languages and modules; else NULL */
 };
 
 /* text: the body, taken. -1: no memory. */
@@ -48,6 +50,7 @@ must_check int program_check(struct program *p, struct err *e);
 must_check int program_dirs(struct program *p, struct err *e);
 /* As plans have them: NULL for none. */
 const char *program_dirs_text(const struct program *p);
+const char *program_packages(const struct program *p);
 
 /* Loads what is in the mounts and finds what may be written. Takes long: on a worker. */
 must_check int program_load(struct program *p, struct err *e);

@@ -41,6 +41,7 @@ static int plan(struct call *c, struct err *e)
         .limits = p->limits,
         .wasm = p->wasm,
         .dirs = program_dirs_text(p),
+        .packages = program_packages(p),
         .made = (const char *const *)p->tree->made,
         .made_n = p->tree->made_n,
         .rights = p->fenced ? &p->rights : NULL,

@@ -20,6 +20,7 @@ static task_begin_fn create_parse, create_check, create_inspect, create_compile;
 static const struct task_step steps[] = {
     {"parse",    TASK_PREPARING,  create_parse},
     {"check",    TASK_PREPARING,  create_check},
+    {"packages", TASK_PREPARING,  function_packages, .stop = packages_give_up},
     {"admit",    TASK_QUEUED,     task_admit},
     {"mounts",   TASK_STARTING,   function_load},
     {"inspect",  TASK_STARTING,   create_inspect, .stop = inspect_give_up},

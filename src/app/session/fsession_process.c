@@ -184,6 +184,7 @@ static int process_open(struct fsession *s, struct err *e)
         .limits = s->program.limits,
         .wasm = s->program.wasm,
         .dirs = program_dirs_text(&s->program),
+        .packages = program_packages(&s->program),
         .made = (const char *const *)s->program.tree->made,
         .made_n = s->program.tree->made_n,
         .rights = s->program.fenced ? &s->program.rights : NULL,

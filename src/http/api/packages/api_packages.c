@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/packages/sets.h"
+#include "app/packages/asked.h"
 #include "base/jw.h"
 #include "http/api/api.h"
 #include "http/api/packages/packages.h"
@@ -13,9 +13,9 @@
 
 enum { LIST_OVERHEAD = 1024 };
 
-struct lists_body {
+struct create_body {
     struct bytes name;
-    struct shape_strings python, npm;
+    struct package_lists lists;
 };
 
 static void check_name(struct shaping *s, const struct shape_field *f, const void *value)
@@ -28,22 +28,14 @@ static void check_name(struct shaping *s, const struct shape_field *f, const voi
 }
 
 /* clang-format off */
-#define AT(member) offsetof(struct lists_body, member)
-#define LISTS \
-    {"python", SHAPE_LIST, 0, AT(python), 0, DEPENDENCIES_MAX, NULL, \
-     "requirements as in PEP 508: requests, numpy>=1.26"}, \
-    {"npm", SHAPE_LIST, 0, AT(npm), 0, DEPENDENCIES_MAX, NULL, \
-     "names of npm, with or without a version: lodash, @scope/name@^1.0"}
 static const struct shape_field create_fields[] = {
-    {"name", SHAPE_STRING, 0, AT(name), 0, 0, check_name, "to ask for it by; a set without one is found by its lists"},
-    LISTS,
+    {"name", SHAPE_STRING, 0, offsetof(struct create_body, name), 0, 0, check_name,
+     "to ask for it by; a set without one is found by its lists"},
+    PACKAGE_LISTS_FIELDS(offsetof(struct create_body, lists)),
 };
-static const struct shape_field lists_fields[] = {LISTS};
-#undef AT
 /* clang-format on */
 const struct shape packages_shape = {create_fields, ARRAY_LEN(create_fields), SHAPE_NULLS,
                                      "PackageSetCreate"};
-static const struct shape lists_shape = {lists_fields, ARRAY_LEN(lists_fields), SHAPE_NULLS, NULL};
 
 /* ---- answers ---- */
 
@@ -132,41 +124,6 @@ static void wait_for(struct http_call *c, struct package_set *s, api_fn *again, 
 
 /* ---- use by others ---- */
 
-static int find_asked(struct http_call *c, struct json_value asked, struct package_set **ret,
-                      struct err *e)
-{
-    cleanup_with(shaping_done) struct shaping s;
-    struct lists_body b = {0};
-    struct package_want want = {.name = "", .request_id = http_request(c)->id};
-    struct buf name = BUF_INIT(PACKAGE_SET_NAME_MAX);
-    int r;
-
-    shaping_init(&s, http_app(c));
-    if (asked.type == JSON_STRING) {
-        r = json_decode_string(asked, 0, &name) == 0 && name.n > 0
-                ? package_sets_find(http_app(c), name.p, ret, e)
-                : err_set(e, ERR_CALLER, "packages: not a name");
-        buf_done(&name);
-        if (r < 0 || (*ret)->state != PACKAGE_SET_FAILED)
-            return r;
-        want = (struct package_want){.name = (*ret)->name,
-                                     .python = (*ret)->python,
-                                     .python_n = (*ret)->python_n,
-                                     .npm = (*ret)->npm,
-                                     .npm_n = (*ret)->npm_n,
-                                     .request_id = http_request(c)->id};
-        return package_sets_want(http_app(c), &want, ret, e);
-    }
-    if (shaping_reserve(&s, asked.n) < 0 ||
-        shape_value(&lists_shape, asked, "packages", &b, &s) < 0)
-        return shape_err(&s, e);
-    want.python = b.python.v;
-    want.python_n = b.python.n;
-    want.npm = b.npm.v;
-    want.npm_n = b.npm.n;
-    return package_sets_want(http_app(c), &want, ret, e);
-}
-
 enum packages_go packages_take(struct http_call *c, struct json_value asked, api_fn *again,
                                struct shelf_item **ret)
 {
@@ -176,7 +133,7 @@ enum packages_go packages_take(struct http_call *c, struct json_value asked, api
     *ret = NULL;
     if (!asked.p || asked.type == JSON_NULL)
         return PACKAGES_GO;
-    if (find_asked(c, asked, &s, &e) < 0) {
+    if (package_set_asked(http_app(c), asked, http_request(c)->id, &s, &e) < 0) {
         reply_refused(c, &e);
         return PACKAGES_REFUSED;
     }
@@ -203,7 +160,7 @@ static bool wants_wait(const struct http_call *c)
 void api_packages_create(struct http_call *c)
 {
     cleanup_with(shaping_done) struct shaping s = {0};
-    struct lists_body b = {0};
+    struct create_body b = {0};
     struct package_want want;
     struct package_set *set;
     struct err e;
@@ -211,10 +168,10 @@ void api_packages_create(struct http_call *c)
     if (!dialect_decode(c, &packages_shape, &b, &s))
         return;
     want = (struct package_want){.name = b.name.p ? b.name.p : "",
-                                 .python = b.python.v,
-                                 .python_n = b.python.n,
-                                 .npm = b.npm.v,
-                                 .npm_n = b.npm.n,
+                                 .python = b.lists.python.v,
+                                 .python_n = b.lists.python.n,
+                                 .npm = b.lists.npm.v,
+                                 .npm_n = b.lists.npm.n,
                                  .request_id = http_request(c)->id};
     if (package_sets_want(http_app(c), &want, &set, &e) < 0)
         reply_refused(c, &e);

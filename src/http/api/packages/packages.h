@@ -2,14 +2,13 @@
 /* The member `packages` of requests that make something: the name of a set, or its lists. */
 #pragma once
 
+#include "app/packages/asked.h"
 #include "base/json.h"
+#include "core/package.h"
 #include "http/server/http_call.h"
 #include "http/server/route.h"
 
 struct shelf_item;
-
-#define PACKAGES_SCHEMA                                                                            \
-    "{\"anyOf\":[{\"type\":\"string\"},{\"$ref\":\"#/components/schemas/PackageLists\"}]}"
 
 enum packages_go {
     PACKAGES_GO,    /* none were asked for, or they are held */
