@@ -79,7 +79,7 @@ int program_check(struct program *p, struct err *e)
         return -1;
     if (r->packages.p && p->wasm)
         return err_set(e, ERR_CALLER, "packages: WebAssembly cannot use them");
-    if (r->packages.p && !p->where.jail->can_relay)
+    if (r->packages.p && !p->where.jail->mounts_dependencies)
         return err_set(e, ERR_CALLER, "packages: jail '%s' cannot mount them; 'native' can",
                        p->where.jail->ops->name);
     if (r->input.p && p->lang != CALL_WASM)

@@ -51,14 +51,17 @@ enum task_go function_packages(struct task *t, struct err *e)
     struct function_task *f = function_of(t);
     struct json_value asked = f->program->request.packages;
     struct package_set *s;
+    struct err why;
 
     if (!asked.p)
         return TASK_NEXT;
-    if (package_set_asked(f->app, asked, f->request_id, &s, e) < 0) {
-        if (e->kind == ERR_CALLER || e->kind == ERR_BUSY)
+    if (package_set_asked(f->app, asked, f->request_id, &s, &why) < 0) {
+        if (why.kind == ERR_CALLER || why.kind == ERR_BUSY) {
+            *e = why;
             return TASK_REFUSE;
-        (void)err_type(e, ERR_NONE, "PackagesNotAvailable");
-        return function_fail(f, e);
+        }
+        (void)err_type(&why, ERR_NONE, "PackagesNotAvailable");
+        return function_fail(f, &why);
     }
     if (s->state != PACKAGE_SET_INSTALLING)
         return hold(f, s);
