@@ -375,10 +375,12 @@ static struct persistent *persistent_new(struct sandboxes *s, const struct persi
     p->all = s;
     p->jail = where->jail;
     random_base36(tail, ID_RANDOM);
-    (void)snprintf(p->id, sizeof p->id, "sb_%s", tail);
+    (void)snprintf(p->id, sizeof p->id, "sb%s", tail);
     (void)snprintf(p->name, sizeof p->name, "%s", spec->name[0] ? spec->name : p->id);
     (void)clock_iso(p->created_at);
     p->created_us = p->used_us = clock_us();
+    random_hex(p->access.token, ACCESS_TOKEN / 2);
+    random_hex(p->access.traffic, ACCESS_TOKEN / 2);
     p->idle_ms = spec->idle_ms;
     p->limits = spec->limits;
     p->network = spec->network;
@@ -468,6 +470,16 @@ static int make_default(struct sandboxes *s, struct err *e)
     if (default_env(text, env, &spec.env_n, e) < 0)
         return -1;
     return sandboxes_create(s, &spec, &s->standard, e);
+}
+
+struct persistent *sandboxes_get(struct sandboxes *s, const char *id)
+{
+    struct persistent *p;
+
+    TAILQ_FOREACH(p, &s->list, link)
+    if (strcmp(p->id, id) == 0)
+        return p;
+    return NULL;
 }
 
 int sandboxes_find(struct sandboxes *s, const char *id, struct persistent **ret, struct err *e)

@@ -42,6 +42,7 @@ enum {
     PERSISTENT_ID_MAX = 40,
     PERSISTENT_NAME_MAX = 128,
     PERSISTENT_PORT_MAX = 256,
+    ACCESS_TOKEN = 40, /* characters of each token */
     SANDBOXES_PATH_MAX = 4096,
 };
 
@@ -68,6 +69,13 @@ struct inside {
     struct file_home files;
 };
 
+/* What opens one sandbox and nothing else. */
+struct access {
+    char token[ACCESS_TOKEN + 1];   /* files, commands, code */
+    char traffic[ACCESS_TOKEN + 1]; /* its ports, where they are not public */
+    bool private_ports;
+};
+
 struct persistent {
     struct sandboxes *all; /* borrowed */
     TAILQ_ENTRY(persistent) link;
@@ -76,6 +84,7 @@ struct persistent {
     char created_at[CLOCK_ISO_MAX];
     uint64_t created_us, used_us; /* monotonic */
     uint64_t idle_ms;             /* 0: it may be idle for ever */
+    struct access access;
     struct limits limits;
     char **env; /* owned: NAME=value, NULL-terminated */
     size_t env_n;
@@ -130,6 +139,8 @@ must_check int sandboxes_create(struct sandboxes *s, const struct persistent_spe
 /* By id or name; "default" is made when it is not there. ERR_ABSENT. */
 must_check int sandboxes_find(struct sandboxes *s, const char *id, struct persistent **ret,
                               struct err *e);
+/* By its id alone; NULL: there is none. */
+struct persistent *sandboxes_get(struct sandboxes *s, const char *id);
 /* Everything inside dies; it is not found any more. freed() comes when nothing of it is left. */
 typedef void persistent_freed_fn(void *user);
 void sandboxes_delete(struct persistent *p, persistent_freed_fn *freed, void *user);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The families of endpoints, one row each: NAME is the folder beside this file that defines
- * NAME_dialect. The first answers what belongs to none.
+ * The families of endpoints, one row each: a folder beside this file defines NAME_dialect (e2b has
+ * four). The first answers what belongs to none.
  */
 #include "http/api/api.h"
 
@@ -12,7 +12,11 @@
     row(functions) \
     row(koyeb) \
     row(sandboxes) \
-    row(packages)
+    row(packages) \
+    row(e2b) \
+    row(e2b_envd) \
+    row(e2b_interpreter) \
+    row(e2b_ports)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct dialect name##_dialect;

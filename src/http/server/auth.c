@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/os.h"
 #include "base/random.h"
+#include "base/secret.h"
 
 enum {
     AUTH_SECRET_MAX = 8192, /* bytes; a head has no room for more anyway */
@@ -236,16 +237,6 @@ void auth_free(struct auth *a)
     free(a);
 }
 
-/* Takes the same time wherever the difference is. The length is not a secret. */
-static bool same_bytes(const char *a, const char *b, size_t n)
-{
-    volatile unsigned char diff = 0;
-
-    for (size_t i = 0; i < n; i++)
-        diff = (unsigned char)(diff | (a[i] ^ b[i]));
-    return diff == 0;
-}
-
 static int write_all(int fd, const char *p, size_t n)
 {
     while (n > 0) {
@@ -298,7 +289,7 @@ static bool is_previous(struct auth *a, const char *token, size_t n)
         previous_forget(a);
         return false;
     }
-    return n == a->previous_n && same_bytes(token, a->previous, n);
+    return secret_is(token, n, a->previous, a->previous_n);
 }
 
 const char *auth_bearer(const char *authorization)
@@ -320,7 +311,7 @@ enum auth_verdict auth_check(struct auth *a, const char *token, struct err *e)
         return AUTH_REFUSED;
     if (!a->secret)
         return claim(a, token, n, e);
-    if (n == a->secret_n && same_bytes(token, a->secret, n))
+    if (secret_is(token, n, a->secret, a->secret_n))
         return AUTH_OK;
     return is_previous(a, token, n) ? AUTH_OK : AUTH_REFUSED;
 }

@@ -202,8 +202,11 @@ static enum route_found find_route(const struct http_server *s, const struct h1_
     *ret = NULL;
     for (const struct dialect *const *d = s->conf.dialects; *d; d++) {
         const char *prefix = (*d)->prefix;
-        enum route_found f = route_find(&(*d)->routes, h->method, t->path, t->path_n, &one);
+        enum route_found f;
 
+        if ((*d)->traits & DIALECT_CLAIMED)
+            continue;
+        f = route_find(&(*d)->routes, h->method, t->path, t->path_n, &one);
         if (f == ROUTE_FOUND || (f == ROUTE_NO_METHOD && found == ROUTE_NO_PATH)) {
             *hit = one;
             *ret = *d;
@@ -242,7 +245,7 @@ static void accept_head(struct conn *c, const struct h1_head *h, bool body_follo
         return;
     }
     c->call->dialect = dialect;
-    if (refuse_web_page(c->call, h))
+    if (refuse_web_page(c->call, h) || (dialect->admit && !dialect->admit(c->call)))
         return;
     bad = judge(c->call, found, h, &t);
     if (places_deny(c)) {

@@ -58,7 +58,7 @@ bool dialect_nearest(const struct http_call *c, char out[DIALECT_NEAREST_MAX])
     nearest_begin(&near, path);
     least = 2 + near.wrong_n / 4;
     for (const struct dialect *const *d = c->srv->conf.dialects; *d; d++) {
-        for (size_t i = 0; i < (*d)->routes.n; i++) {
+        for (size_t i = 0; i < (*d)->routes.n && !((*d)->traits & DIALECT_ELSEWHERE); i++) {
             const struct route *r = &(*d)->routes.row[i];
             size_t far;
 

@@ -19,6 +19,8 @@ enum {
     DIALECT_REQUEST_ID = BIT(0), /* answers carry X-Request-Id */
     DIALECT_ALLOW = BIT(1),      /* 405 carries Allow */
     DIALECT_KEEP_ALIVE = BIT(2), /* streams say Connection: keep-alive */
+    DIALECT_ELSEWHERE = BIT(3),  /* its paths are described by others: not in our documentation */
+    DIALECT_CLAIMED = BIT(4),    /* only what it claims is its own: its paths alone find nothing */
 };
 
 struct dialect {
@@ -28,6 +30,9 @@ struct dialect {
     /* Requests that are its own whatever their path, for example by their Host or by a header.
      * Asked before any path is looked at; only its rows serve them. NULL: none. */
     bool (*claims)(const struct app *a, const struct h1_head *h);
+    /* Looks at the head of a request before its route, its secret and its body. False: it has
+     * answered. NULL: all are admitted. */
+    bool (*admit)(struct http_call *c);
     const char *prefix; /* paths that no row matches but that are its own, too; NULL: none */
     unsigned traits;
     bool lenient; /* bodies are decoded leniently (core/shape.h) */

@@ -237,6 +237,12 @@ const struct dialect *http_dialect(const struct http_call *c)
     return c->dialect;
 }
 
+void http_trust(struct http_call *c)
+{
+    if (c->conn)
+        places_trust(c->conn);
+}
+
 struct app *http_app(const struct http_call *c)
 {
     return c->srv->app;

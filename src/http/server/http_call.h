@@ -37,6 +37,9 @@ const struct http_request *http_request(const struct http_call *c);
 struct buf http_take_body(struct http_call *c);
 const char *http_header(const struct http_call *c, const char *name); /* NULL when absent */
 struct app *http_app(const struct http_call *c);
+/* The call has brought a secret of this server, other than by ROUTE_AUTH: its connection keeps its
+ * place when there are too many. */
+void http_trust(struct http_call *c);
 struct dialect;
 const struct dialect *http_dialect(const struct http_call *c);
 

@@ -36,6 +36,7 @@ static const struct {
     {416, "Range Not Satisfiable"}, {417, "Expectation Failed"}, {422, "Unprocessable Content"},
     {426, "Upgrade Required"},
     {429, "Too Many Requests"},    {431, "Request Header Fields Too Large"},
+    {499, "Client Closed Request"},
     {500, "Internal Server Error"}, {501, "Not Implemented"},    {502, "Bad Gateway"},
     {503, "Service Unavailable"},  {504, "Gateway Timeout"},
     {505, "HTTP Version Not Supported"}, {507, "Insufficient Storage"},

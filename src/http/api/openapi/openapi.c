@@ -177,6 +177,14 @@ struct shapes {
     size_t n;
 };
 
+const struct dialect *openapi_dialect(size_t i)
+{
+    for (const struct dialect *const *d = api_dialects; *d; d++)
+        if (!((*d)->traits & DIALECT_ELSEWHERE) && i-- == 0)
+            return *d;
+    return NULL;
+}
+
 /* With all that are inside it, each once: those found are looked into behind the one they are in.
  */
 static void shapes_add(struct shapes *all, const struct shape *s)
@@ -190,10 +198,10 @@ static void shapes_add(struct shapes *all, const struct shape *s)
 
 static void shapes_find(struct shapes *all)
 {
-    for (size_t d = 0; api_dialects[d]; d++)
-        for (size_t i = 0; i < api_dialects[d]->routes.n; i++)
-            if (api_dialects[d]->routes.row[i].body)
-                shapes_add(all, api_dialects[d]->routes.row[i].body);
+    for (size_t d = 0; openapi_dialect(d); d++)
+        for (size_t i = 0; i < openapi_dialect(d)->routes.n; i++)
+            if (openapi_dialect(d)->routes.row[i].body)
+                shapes_add(all, openapi_dialect(d)->routes.row[i].body);
     for (size_t i = 0; i < all->n; i++)
         for (size_t k = 0; k < all->v[i]->n; k++)
             if (all->v[i]->fields[k].inner)
@@ -458,8 +466,8 @@ static void write_paths(struct jw *w)
 {
     jw_key(w, "paths");
     jw_object(w);
-    for (size_t i = 0; api_dialects[i]; i++)
-        write_table(w, api_dialects[i]);
+    for (size_t i = 0; openapi_dialect(i); i++)
+        write_table(w, openapi_dialect(i));
     jw_object_end(w);
 }
 

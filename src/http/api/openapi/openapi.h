@@ -27,6 +27,10 @@ extern const size_t openapi_answers_n;
 
 /* ---- openapi.c ---- */
 
+struct dialect;
+/* The i-th dialect that is documented here; NULL: there are no more. */
+const struct dialect *openapi_dialect(size_t i);
+
 enum { OPENAPI_PATH_MAX = 256 };
 /* "/v1/executions/{id}/artifacts/{path}" of a route's pattern. */
 void openapi_path(const char *pattern, char out[OPENAPI_PATH_MAX]);

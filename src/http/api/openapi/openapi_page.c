@@ -273,9 +273,9 @@ static void put_endpoint(struct buf *out, const struct route_table *t, size_t i,
 /* The family that answers for all others describes the daemon: it comes last. */
 static const struct dialect *nth_dialect(size_t i)
 {
-    if (!api_dialects[i])
+    if (!openapi_dialect(i))
         return NULL;
-    return api_dialects[i + 1] ? api_dialects[i + 1] : api_dialects[0];
+    return openapi_dialect(i + 1) ? openapi_dialect(i + 1) : openapi_dialect(0);
 }
 
 static void put_contents(struct buf *out)
