@@ -374,8 +374,9 @@ static int start(struct daemon *d, struct err *e)
     os_raise_files();
     boot_host(c);
     if (boot_identity(c, &d->who, e) < 0 || boot_state_dir(c, &d->who, e) < 0 ||
-        boot_lock(c, &d->who, e) < 0 || secret_file_open(d, e) < 0 || boot_workspaces(c, e) < 0 ||
-        boot_dependencies(c, &d->who, e) < 0 || report_prepare(&d->app, &d->who, e) < 0)
+        boot_lock(c, &d->who, e) < 0 || secret_file_open(d, e) < 0 ||
+        boot_workspaces(c, &d->app.workspaces_dir, e) < 0 || boot_dependencies(c, &d->who, e) < 0 ||
+        report_prepare(&d->app, &d->who, e) < 0)
         return -1;
     if (jail_open(d, e) < 0) /* the launcher: before any socket */
         return -1;

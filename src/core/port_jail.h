@@ -87,22 +87,24 @@ typedef void jail_release_fn(struct jail *j, struct sandbox *s);
 /* Why did a sandbox die on its own? Words for the caller, or "". */
 typedef const char *jail_failure_fn(struct jail *j, const struct sandbox *s);
 
-/* How large is a kept workspace? */
+/* What is asked of a kept workspace: how large it is, or to remove it. */
 struct workspace_ask {
     const char *name;              /* as in the plan */
     uint64_t bytes_max, files_max; /* beyond that nobody counts on; 0: everything is counted */
+    bool discard;
 };
 struct workspace_size {
     uint64_t bytes, files; /* one that is not there has none */
     uint64_t room, total;  /* bytes of its file system; 0: not known */
-    int error;             /* errno: not everything was seen */
+    int error;             /* errno: not everything was seen, or removed */
     bool too_deep;         /* the same, because directories are too deep in each other */
+    bool gone;             /* there is none of that name, or no longer */
 };
 struct measuring;
 /* Once, from the loop, unless cancelled. */
 typedef void jail_measured_fn(void *user, const struct workspace_size *s);
-typedef int jail_measure_fn(struct jail *j, const struct workspace_ask *ask, jail_measured_fn *fn,
-                            void *user, struct measuring **ret, struct err *e);
+typedef int jail_workspace_fn(struct jail *j, const struct workspace_ask *ask, jail_measured_fn *fn,
+                              void *user, struct measuring **ret, struct err *e);
 void measuring_cancel(struct measuring *m); /* NULL is fine */
 
 /* How many sandboxes there are, for metrics. */
@@ -126,7 +128,7 @@ struct jail_ops {
     jail_release_fn *release;
     jail_failure_fn *failure;
     jail_state_fn *state;
-    jail_measure_fn *measure; /* NULL: there are no kept workspaces */
+    jail_workspace_fn *workspace; /* NULL: there are no kept workspaces */
     jail_ask_fn *ask;
     jail_close_fn *close;
 };

@@ -23,6 +23,7 @@ struct level {
 
 struct removal {
     int dir;    /* owned: where we are */
+    bool opens; /* directories without permissions get them */
     char *path; /* owned: how we came here */
     size_t path_n, room;
     struct level *level; /* owned */
@@ -74,6 +75,8 @@ static int enter(struct removal *r, const char *name)
         r->level = more;
         r->levels_room = room;
     }
+    if (r->opens) /* `name` is a directory with entries: nobody else works on this tree */
+        (void)!fchmodat(r->dir, name, 0700, 0);
     sub = openat(r->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (sub < 0 || fstat(r->dir, &st) < 0)
         return -errno;
@@ -202,4 +205,23 @@ int remove_all(const char *path, char **ret_failed)
     free(r.level);
     *ret_failed = r.path;
     return e == -ENOENT ? 0 : e;
+}
+
+int remove_inside(int dir)
+{
+    struct removal r = {.opens = true};
+    int e;
+
+    (void)!fchmod(dir, 0700);
+    r.dir = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    e = r.dir < 0 ? -errno : empty(&r);
+    while (e > 0) { /* in a tree below; then the next one */
+        e = walk(&r);
+        if (e == 0)
+            e = empty(&r);
+    }
+    closep(&r.dir);
+    free(r.level);
+    free(r.path);
+    return e;
 }

@@ -15,3 +15,6 @@
 /* Links are removed, not followed; what is not there is no error. 0, or -errno and the path it
  * failed at (malloc, maybe NULL). Stops at the first failure. */
 must_check int remove_all(const char *path, char **ret_failed);
+/* Removes what is in a directory, which is borrowed and stays; directories that their owner, who we
+ * are, has closed are opened. 0 or -errno. */
+must_check int remove_inside(int dir);

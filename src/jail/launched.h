@@ -114,7 +114,7 @@ jail_alone_fn launched_alone;
 jail_kill_fn launched_kill;
 jail_release_fn launched_release;
 jail_failure_fn launched_failure;
-jail_measure_fn launched_measure;
+jail_workspace_fn launched_workspace;
 jail_state_fn launched_state;
 jail_ask_fn launched_ask;
 jail_close_fn launched_close;
@@ -124,7 +124,7 @@ jail_close_fn launched_close;
         .name = (jail_name), .probe = launched_probe, .take = launched_take,                       \
         .usage = launched_usage, .alone = launched_alone, .kill = launched_kill,                   \
         .release = launched_release, .failure = launched_failure, .state = launched_state,         \
-        .measure = launched_measure, .ask = launched_ask, .close = launched_close,                 \
+        .workspace = launched_workspace, .ask = launched_ask, .close = launched_close,             \
     }
 
 struct launched_kind {

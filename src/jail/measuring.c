@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How large a kept workspace is, asked of the launcher; the answer comes through a pipe. */
+/* A kept workspace is measured or removed by the launcher; the answer comes through a pipe. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -38,6 +38,7 @@ static void on_measured(evutil_socket_t fd, short what, void *user)
                  : n < 0                ? errno
                                         : ETIMEDOUT,
         .too_deep = r.too_deep,
+        .gone = r.gone,
     };
     jail_measured_fn *fn = m->fn;
     void *whose = m->user;
@@ -49,12 +50,15 @@ static void on_measured(evutil_socket_t fd, short what, void *user)
     fn(whose, &s);
 }
 
-int launched_measure(struct jail *j, const struct workspace_ask *ask, jail_measured_fn *fn,
-                     void *user, struct measuring **ret, struct err *e)
+int launched_workspace(struct jail *j, const struct workspace_ask *ask, jail_measured_fn *fn,
+                       void *user, struct measuring **ret, struct err *e)
 {
     struct launched *n = launched_of(j);
     struct launch_msg msg = {
-        .verb = LAUNCH_MEASURE, .workspace_max = ask->bytes_max, .workspace_files = ask->files_max};
+        .verb = ask->discard ? LAUNCH_DISCARD : LAUNCH_MEASURE,
+        .workspace_max = ask->bytes_max,
+        .workspace_files = ask->files_max,
+    };
     struct measuring *m;
     int pair[2], r;
 
@@ -68,7 +72,7 @@ int launched_measure(struct jail *j, const struct workspace_ask *ask, jail_measu
     r = fd_pipe(pair);
     if (r < 0) {
         free(m);
-        return err_sys(e, r, "pipe for the size of a workspace");
+        return err_sys(e, r, "pipe for the answer about a workspace");
     }
     *m = (struct measuring){.fd = pair[0], .fn = fn, .user = user};
     (void)!fd_nonblock(m->fd, true);
@@ -77,7 +81,7 @@ int launched_measure(struct jail *j, const struct workspace_ask *ask, jail_measu
     r = outbox_send(&n->outbox, &msg, sizeof msg, &pair[1], 1);
     if (r < 0) {
         measuring_cancel(m);
-        return err_sys(e, r, "ask for the size of a workspace");
+        return err_sys(e, r, "ask the launcher about a workspace");
     }
     *ret = m;
     return 0;

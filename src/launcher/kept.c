@@ -266,6 +266,24 @@ int kept_look(const struct kept *k, const char *name, size_t name_max)
     return fd >= 0 ? fd : -errno;
 }
 
+int kept_discard(struct kept *k, const char *name, size_t name_max, char ret_gone[KEPT_GONE_MAX])
+{
+    uid_t uid;
+    int r;
+
+    if (!name_is_safe(name, name_max) || name_is_own(name))
+        return -EINVAL;
+    if (k->root.dir < 0 || owner_of(k->root.dir, name, &uid) < 0)
+        return -ENOENT;
+    if (!k->rootless && (k->plain ? uid != k->user : !users_is_kept(k->users, uid)))
+        return -EPERM;
+    do { /* an empty directory of that name is replaced, and not missed */
+        (void)snprintf(ret_gone, KEPT_GONE_MAX, KEPT_GONE "%u", k->gone++);
+        r = renameat(k->root.dir, name, k->root.dir, ret_gone) < 0 ? -errno : 0;
+    } while (r == -ENOTEMPTY || r == -EEXIST);
+    return r;
+}
+
 /* ---- what is only read ---- */
 
 /* Two components, neither of them hidden. */

@@ -32,6 +32,7 @@ struct kept {
     struct kept_root own;  /* is itself the workspace PLAN_WORKSPACE_OWN */
     struct users *users;   /* borrowed; NULL: rootless, or plain */
     uid_t next;            /* of our range; 0: not known yet */
+    unsigned gone;         /* how many were discarded */
     bool rootless;         /* there is one user only */
     bool plain;            /* no mounts: whoever uses one is led to the directory itself, */
     uid_t user;            /* and all belong to that user: the daemon's */
@@ -61,6 +62,16 @@ must_check int kept_open(struct kept *k, const char *name, size_t name_max, int 
 /* Opens the workspace of that name to look at it: a descriptor, or -errno (-ENOENT: there is none).
  */
 must_check int kept_look(const struct kept *k, const char *name, size_t name_max);
+
+/* Every workspace that is on its way out is called so. */
+#define KEPT_GONE ".gone-"
+enum { KEPT_GONE_MAX = 32 };
+/*
+ * Gives a workspace another name, one of KEPT_GONE, under which no sandbox can have it. Only one
+ * that kept_open() has made. 0 or -errno.
+ */
+must_check int kept_discard(struct kept *k, const char *name, size_t name_max,
+                            char ret_gone[KEPT_GONE_MAX]);
 
 /*
  * Opens "owner/name", which must be there, to be mounted and only read. No link is followed on the

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/sys.h"
+#include "launcher/discard.h"
 #include "launcher/launcher_inner.h"
 #include "launcher/lend.h"
 
@@ -306,6 +307,13 @@ static void verb_measure(struct launcher *l, struct launch_msg *m, int *fds, siz
     fd_close_all(fds, n);
 }
 
+static void verb_discard(struct launcher *l, struct launch_msg *m, int *fds, size_t n)
+{
+    if (n == 1)
+        discard_start(&l->measures, &l->kept, m, fds[0]);
+    fd_close_all(fds, n);
+}
+
 /* What the daemon may say. HELLO comes before the loop that reads it, so there is one state. */
 static const struct {
     uint32_t verb;
@@ -314,6 +322,7 @@ static const struct {
     {LAUNCH_PREPARE, verb_prepare},
     {LAUNCH_KILL,    verb_kill   },
     {LAUNCH_MEASURE, verb_measure},
+    {LAUNCH_DISCARD, verb_discard},
 };
 
 /* ---- verbs of keepers ---- */

@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "core/port_jail.h"
+#include "launcher/discard.h"
 #include "launcher/guard.h"
 #include "launcher/launcher_inner.h"
 #include "launcher/lend.h"
@@ -146,6 +147,7 @@ void launcher_main(struct launcher *l)
                        : l->slots.cgroups.version == 1 ? "cgroup1"
                                                        : l->slots.cgroups.why);
     }
+    discard_leftovers(&l->measures, &l->kept);
     launcher_say(l, &hello, NULL, 0);
     if (hello.err.kind != ERR_NONE)
         exit(EXIT_SUCCESS); /* the daemon has the reason; trying again would not help */

@@ -92,31 +92,44 @@ static void measure(const struct kept *k, const struct launch_msg *m, int out)
 
     if (dir >= 0)
         measure_walk(dir, m->workspace_max, m->workspace_files, &r);
-    else if (dir != -ENOENT)
+    else if (dir == -ENOENT)
+        r.gone = 1;
+    else
         r.error = -dir;
     (void)!fd_write_all(out, &r, sizeof r);
+}
+
+pid_t *measures_room(struct measures *all)
+{
+    for (size_t i = 0; i < MEASURES_MAX; i++)
+        if (all->child[i] == 0)
+            return &all->child[i];
+    return NULL;
+}
+
+pid_t measures_fork(struct measures *all)
+{
+    pid_t *room = measures_room(all), pid = room ? fork() : -1;
+
+    if (pid == 0)
+        (void)!nice(MEASURE_NICE);
+    if (pid > 0)
+        *room = pid;
+    return pid;
 }
 
 void measure_start(struct measures *all, const struct kept *k, const struct launch_msg *m, int out)
 {
     struct launch_measured busy = {.error = EAGAIN};
-    pid_t *room = NULL;
+    pid_t pid = measures_fork(all);
 
-    for (size_t i = 0; i < MEASURES_MAX && !room; i++)
-        room = all->child[i] == 0 ? &all->child[i] : NULL;
-    if (room) {
-        *room = fork();
-        if (*room == 0) {
-            (void)alarm(MEASURE_S);
-            (void)!nice(MEASURE_NICE);
-            measure(k, m, out);
-            _exit(0);
-        }
-        if (*room > 0)
-            return;
-        *room = 0;
+    if (pid == 0) {
+        (void)alarm(MEASURE_S);
+        measure(k, m, out);
+        _exit(0);
     }
-    (void)!fd_write_all(out, &busy, sizeof busy); /* less than a pipe holds: it never waits */
+    if (pid < 0)
+        (void)!fd_write_all(out, &busy, sizeof busy); /* less than a pipe holds: it never waits */
 }
 
 void measure_reaped(struct measures *all, pid_t pid)

@@ -18,6 +18,10 @@ struct measures {
     pid_t child[MEASURES_MAX]; /* 0: free */
 };
 
+pid_t *measures_room(struct measures *all); /* for one more child; NULL: none */
+/* As fork(), for a child that walks with a low priority. -1 also when there are too many of them.
+ */
+must_check pid_t measures_fork(struct measures *all);
 /* One answer (struct launch_measured) goes into the descriptor; it is borrowed. */
 void measure_start(struct measures *all, const struct kept *k, const struct launch_msg *m, int out);
 void measure_reaped(struct measures *all, pid_t pid);

@@ -22,6 +22,7 @@ enum launch_verb {
     LAUNCH_KILL,        /* kill sandbox `id` at once */
     LAUNCH_MEASURE,     /* how large is the kept `workspace`? fd: takes a struct launch_measured;
                            not 0: the walk stops beyond workspace_max or workspace_files */
+    LAUNCH_DISCARD,     /* remove the kept `workspace`; fd: takes a struct launch_measured */
 
     /* launcher to daemon */
     LAUNCH_HELLO,   /* first message, and again after a restart: traits this host gives */
@@ -72,12 +73,13 @@ struct launch_msg {
     struct err err;                             /* FAILED */
 };
 
-/* The answer to MEASURE. No answer at all: it took too long. */
+/* The answer to MEASURE and DISCARD. No answer at all: a walk took too long. */
 struct launch_measured {
     uint64_t bytes, files; /* of the workspace; one that is not there has none */
     uint64_t room, total;  /* bytes of the file system it is on; 0: not known */
-    int32_t error;         /* errno: not everything was seen; EAGAIN: too many at once */
-    uint32_t too_deep;     /* directories in each other beyond what is walked */
+    int32_t error;         /* errno: not everything was seen or removed; EAGAIN: too many at once */
+    uint16_t too_deep;     /* directories in each other beyond what is walked */
+    uint16_t gone;         /* there is no workspace of that name, or no longer */
 };
 
 /* How many come with a PREPARE from the daemon. */

@@ -110,8 +110,10 @@ def make_ids(daemon):
     daemon.request("PUT", f"/v1/sandboxes/{home}/files/workspace/notes.txt", body=b"hello\n")
     started = daemon.request("POST", f"/v1/sandboxes/{home}/start_process", json={"cmd": "echo hi"}).json()
     context = daemon.request("POST", f"/v1/sandboxes/{home}/contexts", json={"language": "bash"}).json()
-    return ({"/v1/executions": done["execution_id"], "/v1/sessions": session["id"], "/v1/sandboxes": home}, started["id"],
-            context["id"])
+    daemon.request("POST", "/execute", headers={"Prefer": "wait"},
+                   json={"language": "shell", "code": "true", "session_id": "documented"})
+    return ({"/v1/executions": done["execution_id"], "/v1/sessions": session["id"], "/v1/sandboxes": home,
+             "/v1/workspaces": "documented"}, started["id"], context["id"])
 
 
 def test_every_example_of_the_page_gets_an_answer_that_it_lists(daemon, page, tmp_path):

@@ -18,6 +18,11 @@ export async function calls(): Promise<string[]> {
   const ended = await client.DELETE("/v1/executions/{id}", { params: { path: { id: "x" } } });
   said.push(String(ended.response.status));
 
+  const workspaces = await client.GET("/v1/workspaces", { params: { query: { limit: "10" } } });
+  said.push(...(workspaces.data?.workspaces ?? []).map((w) => w.session_id ?? ""), workspaces.data?.next ?? "");
+  const workspace = await client.GET("/v1/workspaces/{id}", { params: { path: { id: "s1" } } });
+  said.push(String(workspace.data?.bytes ?? 0), String(workspace.data?.in_use));
+
   const called = await client.POST("/v1/functions/call", {
     body: {
       language: "python", code: "def f(a): return a", functionName: "f", args: [1],

@@ -72,7 +72,9 @@ struct app {
     struct compile_cache *programs; /* owned: what was compiled for calls */
     struct kept_calls *kept;        /* owned: changes of calls that may still be written back */
     struct sessions sessions;
-    struct disk_looks looks; /* at workspaces of sessions */
+    struct disk_looks looks;       /* at workspaces of sessions */
+    int workspaces_dir;            /* their directory, until app_init() has listed it; -1: none */
+    struct workspaces *workspaces; /* owned */
     struct shelf *shelf; /* owned by main: dependencies of sessions; NULL: the jail mounts none */
     struct dependencies dependencies;
     struct package_sets package_sets;

@@ -96,12 +96,13 @@ int boot_state_dir(struct config *c, const struct boot_identity *who, struct err
     return 0;
 }
 
-int boot_workspaces(struct config *c, struct err *e)
+int boot_workspaces(struct config *c, int *ret_dir, struct err *e)
 {
     char others[CONFIG_TEXT_MAX];
 
     if (make_dirs(config_workspaces(c, others), e) < 0)
         return -1;
+    *ret_dir = open(others, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (config_has_own_workspace(c))
         return make_dirs(c->workspace_path, e);
     memcpy(c->workspace_path, others, sizeof others);

@@ -24,9 +24,10 @@ void boot_host(struct config *c);
 must_check int boot_identity(const struct config *c, struct boot_identity *ret, struct err *e);
 /* Chooses the state directory when none is configured, makes it (0700) and gives it away. */
 must_check int boot_state_dir(struct config *c, const struct boot_identity *who, struct err *e);
-/* Chooses the directory of kept workspaces when none is configured, and makes it. */
 must_check int boot_dependencies(struct config *c, const struct boot_identity *who, struct err *e);
-must_check int boot_workspaces(struct config *c, struct err *e);
+/* Chooses the directory of kept workspaces when none is configured, makes it, and opens it to be
+ * listed by a daemon that could not open it itself. */
+must_check int boot_workspaces(struct config *c, int *ret_dir, struct err *e);
 /* For good: groups, ids, capabilities, no new privileges. */
 must_check int boot_become(const struct boot_identity *who, struct err *e);
 /* The walls around ourselves (base/lockdown.h). Afterwards nothing is executed any more, and

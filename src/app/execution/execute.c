@@ -15,6 +15,7 @@
 #include "app/execution/code_cache.h"
 #include "app/execution/kept_disk.h"
 #include "app/execution/session_disk.h"
+#include "app/execution/workspaces.h"
 #include "app/function/call_module.h"
 #include "base/random.h"
 #include "store/shelf.h"
@@ -80,8 +81,10 @@ static void keep_code(struct execution *x)
 
 static void place_leave(struct execution *x)
 {
-    if (x->session && task_ran(&x->task))
+    if (x->session && task_ran(&x->task)) {
+        workspaces_used(x->app->workspaces, x->session);
         disk_look_after(x->app, x->jail, x->session);
+    }
     session_leave(&x->app->sessions, take_ptr(&x->session));
 }
 
@@ -392,6 +395,8 @@ static enum task_go step_run(struct task *t, struct err *e)
     go = task_run_plan(t, &events);
     if (go != TASK_WAIT)
         return go;
+    if (x->session)
+        workspaces_used(x->app->workspaces, x->session);
     heart_now(x);
     log_event(&x->app->log, LOG_INFO, "execution_started", LOG_STR("execution_id", x->id),
               LOG_STR("request_id", x->request_id), LOG_STR("session_id", x->session_id),

@@ -40,16 +40,22 @@ void sessions_init(struct sessions *all, const char *own, size_t concurrency)
     all->concurrency = concurrency;
 }
 
-struct session *session_enter(struct sessions *all, const char *id)
+static struct session *find(struct sessions *all, const char *id)
 {
-    struct session_bucket *bucket = bucket_of(all, id);
     struct session *s;
 
-    SLIST_FOREACH(s, bucket, chain)
+    SLIST_FOREACH(s, bucket_of(all, id), chain)
     {
         if (strcmp(s->id, id) == 0)
             break;
     }
+    return s;
+}
+
+struct session *session_enter(struct sessions *all, const char *id)
+{
+    struct session *s = find(all, id);
+
     if (!s) {
         s = calloc(1, sizeof *s);
         if (!s)
@@ -60,10 +66,17 @@ struct session *session_enter(struct sessions *all, const char *id)
                        strcmp(id, all->own) == 0 ? PLAN_WORKSPACE_OWN : s->name);
         lane_init(&s->lane, all->concurrency);
         lane_init(&s->dependencies, 1);
-        SLIST_INSERT_HEAD(bucket, s, chain);
+        SLIST_INSERT_HEAD(bucket_of(all, id), s, chain);
     }
     s->users++;
     return s;
+}
+
+bool session_is_busy(struct sessions *all, const char *id)
+{
+    const struct session *s = find(all, id);
+
+    return s && s->lane.ahead + s->lane.behind_n > 0;
 }
 
 void session_leave(struct sessions *all, struct session *s)

@@ -47,6 +47,8 @@ void sessions_init(struct sessions *all, const char *own, size_t concurrency);
 
 /* Makes it when there is none. NULL: no memory. */
 must_check struct session *session_enter(struct sessions *all, const char *id);
+/* Is an execution of that session running or waiting to run? */
+bool session_is_busy(struct sessions *all, const char *id);
 /* The ticket must have left the lane. The last one out frees it. NULL is fine. */
 void session_leave(struct sessions *all, struct session *s);
 /* A remembered one outlives its last user. The caller is a user. */

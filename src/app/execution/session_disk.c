@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
+#include "app/execution/workspaces.h"
 #include "core/port_jail.h"
 
 enum {
@@ -76,6 +77,7 @@ static void on_measured(void *user, const struct workspace_size *s)
     if (s->error && s->error != EAGAIN)
         log_event(&a->log, LOG_WARN, "workspace_not_measured",
                   LOG_STR("session_id", d->session->id), LOG_STR("reason", strerror(s->error)));
+    workspaces_measured(a->workspaces, d->session->workspace, s);
     session_remember(&a->sessions, d->session, over || is_near(&a->config, s));
     if (over) {
         a->metrics.workspaces_over++;
@@ -94,7 +96,7 @@ struct disk_look *disk_look(struct app *a, struct jail *j, struct session *s, di
     const struct workspace_ask ask = {.name = s->workspace,
                                       .bytes_max = a->config.session_disk_mb << 20,
                                       .files_max = a->config.session_files};
-    struct disk_look *d = j->ops->measure ? calloc(1, sizeof *d) : NULL;
+    struct disk_look *d = j->ops->workspace ? calloc(1, sizeof *d) : NULL;
     struct err e;
 
     if (!d)
@@ -102,7 +104,7 @@ struct disk_look *disk_look(struct app *a, struct jail *j, struct session *s, di
     *d = (struct disk_look){.app = a, .session = s, .fn = fn, .user = user};
     s->users++;
     LIST_INSERT_HEAD(&a->looks, d, link);
-    if (j->ops->measure(j, &ask, on_measured, d, &d->m, &e) < 0) {
+    if (j->ops->workspace(j, &ask, on_measured, d, &d->m, &e) < 0) {
         look_free(d);
         return NULL;
     }

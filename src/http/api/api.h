@@ -19,6 +19,7 @@ api_fn api_sandbox_create, api_sandboxes_list, api_sandbox_get, api_sandbox_dele
 api_fn api_raw_get, api_raw_put, api_raw_delete;
 api_fn api_function_call, api_function_sync, api_inspect;
 api_fn api_dependencies_sync;
+api_fn api_workspaces_list, api_workspace_get, api_workspace_delete;
 api_fn api_packages_create, api_packages_list, api_packages_get, api_packages_delete;
 api_fn api_session_create, api_sessions_list, api_session_get, api_session_call;
 api_fn api_session_reset, api_session_delete;

@@ -8,6 +8,7 @@
 #define T_STRING  "{\"type\":\"string\"}"
 #define T_TEXT    "{\"type\":[\"string\",\"null\"]}"
 #define T_INT     "{\"type\":\"integer\"}"
+#define T_COUNT   "{\"type\":[\"integer\",\"null\"]}"
 #define T_NUMBER  "{\"type\":\"number\"}"
 #define T_BOOL    "{\"type\":\"boolean\"}"
 #define T_OBJECT  "{\"type\":\"object\",\"additionalProperties\":true}"
@@ -314,6 +315,21 @@ static const struct openapi_member lists_members[] = {
     {"npm", T_STRINGS, "names of npm, with or without a version"},
 };
 
+static const struct openapi_member workspace_members[] = {
+    {"session_id", T_TEXT, "null: not known until the session is used again"},
+    {"bytes", T_COUNT, "on disk, when it was measured; null: never yet"},
+    {"files", T_COUNT, "files and directories in it, the same"},
+    {"measured_at", T_TEXT, "UTC; after each execution, and for each GET of it alone"},
+    {"created_at", T_STRING, "UTC"},
+    {"last_used_at", T_STRING, "UTC: when an execution of the session began or ended"},
+    {"in_use", T_BOOL, "an execution of the session is running or waiting"},
+};
+
+static const struct openapi_member workspaces_members[] = {
+    {"workspaces", T_LIST("Workspace"), "the newest first"},
+    {"next", T_TEXT, "`cursor` of the next page; null: there is none"},
+};
+
 static const struct openapi_member package_set_members[] = {
     {"name", T_TEXT, "null: it has none"},
     {"id", T_STRING, "made from its lists"},
@@ -408,6 +424,8 @@ const struct openapi_schema openapi_answers[] = {
     SCHEMA("Sandbox", sandbox_members, "[\"id\",\"name\",\"state\"]"),
     SCHEMA("Sandboxes", sandboxes_members, "[\"sandboxes\"]"),
     SCHEMA("PackageLists", lists_members, NULL),
+    SCHEMA("Workspace", workspace_members, "[\"session_id\",\"bytes\",\"files\",\"created_at\",\"last_used_at\",\"in_use\"]"),
+    SCHEMA("Workspaces", workspaces_members, "[\"workspaces\"]"),
     SCHEMA("PackageSet", package_set_members, "[\"name\",\"id\",\"state\"]"),
     SCHEMA("PackageSets", package_sets_members, "[\"packages\"]"),
     SCHEMA("Context", context_members, "[\"id\",\"language\",\"state\"]"),
