@@ -100,6 +100,12 @@ struct plan_file {
     uint32_t rights; /* of a fenced plan */
 };
 
+/* A size of a terminal, both from 1 on, as one number. */
+static inline uint32_t plan_terminal(uint16_t columns, uint16_t rows)
+{
+    return (uint32_t)rows << 16 | columns;
+}
+
 struct plan {
     enum plan_template template;
     const char *const *argv; /* NULL-terminated; argv[0] is an absolute path. The fallback when
@@ -111,7 +117,10 @@ struct plan {
     const struct plan_file *files;
     size_t files_n;
     struct bytes frames; /* written to the program's descriptor 3 (core/frame.h) */
-    struct bytes input;  /* standard input; then end of file */
+    struct bytes input;  /* standard input; then end of file, unless it stays open */
+    bool input_open;     /* more may come while the program runs */
+    uint32_t terminal;   /* not 0: plan_terminal(): its streams are a terminal of that size, made
+                            inside; only in a persistent sandbox */
     struct limits limits;
     const char *workspace;    /* NULL: a fresh one; else the name of a kept workspace */
     const char *dirs;         /* "app/data": directories at the top that are to be writable beside

@@ -66,6 +66,7 @@ struct sandbox_spec {
     const char *dirs;         /* plan.h; NULL: none */
     const char *dependencies; /* plan.h; NULL: none */
     const struct plan_lazy *lazy; /* plan.h; NULL: none. Only where the jail can do it */
+    uint32_t terminal;            /* plan.h; only inside a persistent one */
 };
 
 /* Can this host do it, and with which traits? Says why not. Never falls back to something weaker.

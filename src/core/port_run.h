@@ -92,6 +92,9 @@ typedef void run_frame_fn(void *user, char kind, const char *p, size_t n);
 typedef void run_ready_fn(void *user);
 /* Bytes that the program wrote, as they come. The run must not be freed from inside. */
 typedef void run_bytes_fn(void *user, enum run_stream s, const char *p, size_t n);
+/* Nothing of run_input() waits any more: it was written, or nobody reads it. The run must not be
+ * freed from inside. */
+typedef void run_input_fn(void *user);
 /* In a persistent sandbox: the program has ended, its result is known. Processes that it started
  * may live on; done() comes once none of them has one of its streams open. */
 typedef void run_exited_fn(void *user);
@@ -116,6 +119,7 @@ struct run_events {
     run_put_fn *put;                 /* the same */
     run_bytes_fn *bytes;             /* not NULL: gets both streams; the result keeps none */
     run_exited_fn *exited;           /* may be NULL */
+    run_input_fn *input;             /* may be NULL */
     run_done_fn *done;
     void *user;
 };
@@ -164,6 +168,19 @@ void run_files_resume(struct run *r);
 must_check int run_send(struct run *r, const void *p, size_t n);
 /* SIGINT to the program and its process group; interrupted() comes once it has been sent. */
 must_check int run_interrupt(struct run *r);
+/* Any signal, in a persistent sandbox: to the program alone, or to its process group. */
+must_check int run_signal(struct run *r, int number, bool group);
+/* The size of its terminal; the program gets SIGWINCH. */
+must_check int run_resize(struct run *r, uint32_t terminal);
+/* Standard input that stays open: bytes behind those sent before. At most RUN_INPUT_MAX may wait.
+ * RUN_INPUT_FULL: they would be more; RUN_INPUT_CLOSED: nobody reads it. */
+enum { RUN_INPUT_MAX = 64 << 20 };
+enum run_input { RUN_INPUT_TAKEN, RUN_INPUT_FULL, RUN_INPUT_CLOSED };
+enum run_input run_input(struct run *r, const void *p, size_t n);
+/* Bytes that were not written yet. */
+size_t run_input_waiting(const struct run *r);
+/* End of file, behind what waits. */
+void run_input_end(struct run *r);
 /* Looks at the workspace while the program lives: file() for each one, then scanned(). */
 must_check int run_scan(struct run *r);
 /* A file, named as scans name them, gets `size` bytes of the descriptor, beginning at `at`; put()

@@ -18,6 +18,7 @@
 #include "init/process_tree.h"
 #include "init/runner.h"
 #include "init/start.h"
+#include "init/terminal.h"
 
 enum {
     FD_CTL = RUNNER_FD + 1, /* the job is RUNNER_FD */
@@ -39,11 +40,13 @@ struct state {
     bool exited; /* the program has, with `status` */
     bool told;   /* MAIN_EXITED was sent */
     int status;
+    struct terminal *terminal; /* owned; NULL: none */
 };
 
 /* A program between the fork and its exec. */
 struct start {
     const struct job *job;
+    int slave; /* of its terminal; -1: none */
     int error; /* errno; 0: it became the program */
     enum help_op op;
 };
@@ -92,8 +95,10 @@ static void become(void *user)
     (void)!process_apart();
     reset_signals();
     s->op = HELP_OP_START;
-    for (int i = 0; i < 3 && r == 0; i++)
+    for (int i = 0; i < 3 && r == 0 && s->slave < 0; i++)
         r = dup2(FD_IN + i, i) < 0 ? -errno : 0;
+    if (s->slave >= 0)
+        r = terminal_become(s->slave);
     if (r == 0 && s->job->head.flags & JOB_CHANNEL)
         r = fcntl(RUNNER_FD, F_SETFD, 0) < 0 ? -errno : 0;
     if (r == 0)
@@ -144,7 +149,9 @@ static void fail(int ctl, const struct start *s)
     struct init_msg m = {.verb = INIT_FAILED, .arg = s->error, .status = (int32_t)s->op};
     char words[128];
     int n = snprintf(words, sizeof words, "%s: %s",
-                     s->op == HELP_OP_DIRECTORY ? "working directory" : "start of the program",
+                     s->op == HELP_OP_DIRECTORY  ? "working directory"
+                     : s->op == HELP_OP_TERMINAL ? "terminal"
+                                                 : "start of the program",
                      strerror(s->error));
 
     helper_say(ctl, &m, words, (size_t)n, -1);
@@ -196,11 +203,27 @@ static void tell(const struct state *h, enum init_verb verb)
         (void)!fd_send(h->ctl, &m, sizeof m, NULL, 0);
 }
 
+/* What the program wrote to its terminal is there before its end is told. */
+static bool terminal_waits(struct state *h)
+{
+    if (!h->terminal)
+        return false;
+    if (h->exited)
+        terminal_end(h->terminal);
+    if (h->ctl >= 0 && !terminal_is_over(h->terminal))
+        return true;
+    terminal_close(h->terminal);
+    h->terminal = NULL;
+    return false;
+}
+
 /* Usually the program is the last to end, and one message reports both. True: nothing is left. */
 static bool settle(struct state *h)
 {
     bool all = reap(h);
 
+    if (h->exited && terminal_waits(h))
+        return false;
     if (all) {
         tell(h, INIT_EXITED);
     } else if (h->exited && !h->told) {
@@ -222,12 +245,16 @@ static void end_tree(struct state *h)
         if (poll(&p, 1, PASS_MS) > 0)
             signals_take(h->chld);
     }
+    if (h->terminal)
+        terminal_end(h->terminal);
+    terminal_close(h->terminal); /* nobody waits for what had no room */
+    h->terminal = NULL;
 }
 
-static void send_signal(const struct state *h, int64_t number)
+static void send_signal(const struct state *h, int64_t number, bool alone)
 {
     if (!h->exited && number > 0 && number < NSIG)
-        (void)kill(-h->program, (int)number);
+        (void)kill(alone ? h->program : -h->program, (int)number);
     tell(h, INIT_SIGNALLED);
 }
 
@@ -243,38 +270,69 @@ static void command(struct state *h)
     else if (m.verb == INIT_STOP)
         end_tree(h);
     else if (m.verb == INIT_SIGNAL)
-        send_signal(h, m.arg);
+        send_signal(h, m.arg, m.status != 0);
+    else if (m.verb == HELP_RESIZE && h->terminal)
+        terminal_resize(h->terminal, (uint32_t)m.size);
 }
 
-static void run_program(int ctl, int chld, const struct starter *starter, bool stays)
+/* The terminal takes two of the program's descriptors. */
+static void open_terminal(struct state *h, struct start *s, uint32_t size)
 {
-    struct start s = {.op = HELP_OP_START};
-    struct state h = {.ctl = ctl, .chld = chld, .program = start_program(&s, starter)};
+    int in = fcntl(FD_IN, F_DUPFD_CLOEXEC, FD_APART),
+        out = fcntl(FD_OUT, F_DUPFD_CLOEXEC, FD_APART);
+    int r = in < 0 || out < 0 ? -errno : terminal_open(size, in, out, &h->terminal, &s->slave);
 
+    if (r == 0)
+        return;
+    s->op = HELP_OP_TERMINAL;
+    s->error = -r;
+    fail(h->ctl, s);
+}
+
+/* Until something happens; then what can be carried is. */
+static void wait_for(struct state *h)
+{
+    struct pollfd p[2 + TERMINAL_FDS] = {
+        {.fd = h->ctl,  .events = POLLIN},
+        {.fd = h->chld, .events = POLLIN},
+    };
+
+    if (h->terminal)
+        terminal_wait_for(h->terminal, p + 2);
+    if (poll(p, h->terminal ? ARRAY_LEN(p) : 2, -1) < 0) {
+        if (errno != EINTR)
+            _exit(1);
+        return;
+    }
+    if (h->terminal)
+        terminal_carry(h->terminal);
+    if (p[1].revents)
+        signals_take(h->chld);
+    if (p[0].revents)
+        command(h);
+}
+
+static void run_program(int ctl, int chld, const struct starter *starter, const struct init_msg *m)
+{
+    struct start s = {.op = HELP_OP_START, .slave = -1};
+    struct state h = {.ctl = ctl, .chld = chld};
+
+    if (m->size != 0)
+        open_terminal(&h, &s, (uint32_t)m->size);
+    h.program = start_program(&s, starter);
     (void)getrusage(RUSAGE_CHILDREN, &h.before);
     if (h.program <= 0)
         fail(ctl, &s);
     for (int fd = FD_IN; fd < FD_END; fd++)
         (void)close(fd);
+    if (s.slave >= 0)
+        (void)close(s.slave);
     (void)close(RUNNER_FD);
     tell(&h, INIT_READY);
-    while (!settle(&h)) {
-        struct pollfd p[] = {
-            {.fd = h.ctl,  .events = POLLIN},
-            {.fd = h.chld, .events = POLLIN},
-        };
-
-        if (poll(p, ARRAY_LEN(p), -1) < 0) {
-            if (errno != EINTR)
-                _exit(1);
-            continue;
-        }
-        if (p[1].revents)
-            signals_take(h.chld);
-        if (p[0].revents)
-            command(&h);
-    }
-    if (h.ctl < 0 || !stays)
+    while (!settle(&h))
+        wait_for(&h);
+    terminal_close(h.terminal);
+    if (h.ctl < 0 || m->arg == 0)
         _exit(0);
     helper_done(ctl, 0, HELP_OP_START, NULL); /* and waits for the next request */
 }
@@ -311,10 +369,10 @@ static void request(int ctl, int chld, const struct starter *starter, bool share
     if (got < (ssize_t)sizeof in.m)
         _exit(0); /* the daemon closed its end */
     in.bytes[(size_t)got - sizeof in.m] = '\0';
-    if (in.m.verb == INIT_STOP || in.m.verb == INIT_SIGNAL)
+    if (in.m.verb == INIT_STOP || in.m.verb == INIT_SIGNAL || in.m.verb == HELP_RESIZE)
         return; /* its program ended before it was read */
     if (in.m.verb == HELP_RUN && fds_n == INIT_FDS_SPAWN && take_places(fds) == 0) {
-        run_program(ctl, chld, starter, in.m.arg != 0);
+        run_program(ctl, chld, starter, &in.m);
         return;
     }
     if (!files_serve(ctl, &in.m, in.bytes, (size_t)got - sizeof in.m, fds_n > 0 ? fds[0] : -1,

@@ -209,10 +209,11 @@ static struct helper *idle_one(struct inner *in, struct err *e)
 }
 
 /* Hands it the ends of a program. -EPIPE: it is dead. */
-static int send_program(const struct helper *h, struct sandbox *s)
+static int send_program(const struct helper *h, uint32_t terminal, struct sandbox *s)
 {
     /* Where processes are few, one that ends by itself leaves room sooner. */
-    const struct init_msg m = {.verb = HELP_RUN, .arg = h->inner->idle_max == IDLE_MAX};
+    const struct init_msg m = {
+        .verb = HELP_RUN, .arg = h->inner->idle_max == IDLE_MAX, .size = terminal};
     int theirs[LAUNCH_FDS_PREPARE] = {-1, -1, -1, -1, -1};
     int r = ends_open(s, theirs, 1, LAUNCH_FDS_PREPARE);
 
@@ -239,7 +240,7 @@ static int inner_take(struct jail *j, const struct sandbox_spec *s, struct sandb
         h = idle_one(in, e);
         if (!h)
             return -1;
-        r = s->control_only ? 0 : send_program(h, &new);
+        r = s->control_only ? 0 : send_program(h, s->terminal, &new);
         if (r < 0)
             helper_free(h);
     }

@@ -65,7 +65,7 @@ static const char *const ops[] = {
     [HELP_OP_MKDIR] = "mkdir",     [HELP_OP_REMOVE] = "remove", [HELP_OP_REMOVE_ALL] = "RemoveAll",
     [HELP_OP_UNLINK] = "unlinkat", [HELP_OP_STAT] = "stat",     [HELP_OP_CONNECT] = "connect",
     [HELP_OP_DIRECTORY] = "chdir", [HELP_OP_START] = "exec",    [HELP_OP_LINK] = "link",
-    [HELP_OP_PACK] = "pack",       [HELP_OP_UNPACK] = "unpack",
+    [HELP_OP_PACK] = "pack",       [HELP_OP_UNPACK] = "unpack", [HELP_OP_TERMINAL] = "terminal",
 };
 _Static_assert(ARRAY_LEN(ops) == HELP_OP_COUNT, "every operation has a name");
 

@@ -47,8 +47,12 @@ static void feed_on_writable(evutil_socket_t fd, short what, void *user)
         return;
     if (n > 0)
         f->rest_at += (size_t)n;
-    if (n < 0 || f->rest_at == f->rest.n)
-        feed_end(f); /* an error means that nobody reads any more: not ours to report */
+    if (n >= 0 && f->rest_at < f->rest.n)
+        return;
+    f->broken = n < 0; /* nobody reads any more */
+    feed_end(f);
+    if (f->idle)
+        f->idle(f->user);
 }
 
 /* Keeps what follows the first `skip` bytes of the pieces. */
@@ -84,7 +88,8 @@ void feed_start(struct feed *f, struct event_base *base, int *fd, bool close_at_
             n = writev(*fd, pieces, (int)pieces_n);
         while (n < 0 && errno == EINTR);
     }
-    if ((n < 0 && !must_wait(errno)) || (n >= 0 && (size_t)n == total)) {
+    f->broken = n < 0 && !must_wait(errno);
+    if (f->broken || (n >= 0 && (size_t)n == total)) {
         feed_end(f);
         return;
     }
@@ -105,17 +110,31 @@ void feed_hold(struct feed *f, int *fd, struct iovec *pieces, size_t pieces_n)
 int feed_more(struct feed *f, struct event_base *base, const void *p, size_t n, size_t most)
 {
     struct iovec piece = {.iov_base = (void *)(uintptr_t)p, .iov_len = n};
-    size_t waiting = f->rest.n - f->rest_at;
+    size_t waiting = feed_waiting(f);
+    struct feed was = *f;
 
-    if (*f->fd < 0 || n > most || waiting > most - n)
+    if (*f->fd < 0 || f->broken || n > most || waiting > most - n)
         return -1;
     if (waiting == 0) {
         feed_done(f);
         feed_start(f, base, f->fd, f->close_at_end, &piece, 1);
+        f->idle = was.idle;
+        f->user = was.user;
         return 0;
+    }
+    if (f->rest_at > waiting) { /* what was written does not pile up */
+        buf_consume(&f->rest, f->rest_at);
+        f->rest_at = 0;
     }
     f->rest.max = f->rest.n + n;
     return buf_put(&f->rest, p, n);
+}
+
+void feed_close(struct feed *f)
+{
+    f->close_at_end = true;
+    if (feed_waiting(f) == 0 && *f->fd >= 0)
+        feed_end(f);
 }
 
 void feed_done(struct feed *f)

@@ -25,9 +25,12 @@ enum {
 struct feed {
     int *fd; /* borrowed: a field of the sandbox; -1 once closed */
     bool close_at_end;
+    bool broken;     /* nobody reads it any more */
     struct buf rest; /* owned */
     size_t rest_at;
     struct event writable;
+    void (*idle)(void *user); /* from the loop: nothing waits any more; may be NULL */
+    void *user;
 };
 
 /* Writes now what can be written. The pieces are not needed afterwards. */
@@ -39,6 +42,13 @@ void feed_release(struct feed *f, struct event_base *base);
 /* More of it, behind what still waits; -1: more than `most` bytes would wait. */
 must_check int feed_more(struct feed *f, struct event_base *base, const void *p, size_t n,
                          size_t most);
+/* Bytes that wait. */
+static inline size_t feed_waiting(const struct feed *f)
+{
+    return f->rest.n - f->rest_at;
+}
+/* The end comes behind what waits. */
+void feed_close(struct feed *f);
 void feed_done(struct feed *f); /* fine on a zeroed feed */
 
 /* What all captures share. */

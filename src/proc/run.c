@@ -961,7 +961,9 @@ static int job_send(struct run *r, const struct plan *p, struct err *e)
     else
         feed_start(&r->job_feed, base, &r->sandbox.job, false, pieces, JOB_PIECES);
     struct iovec input = {.iov_base = (void *)(uintptr_t)p->input.p, .iov_len = p->input.n};
-    feed_start(&r->in_feed, base, &r->sandbox.in, true, &input, 1);
+    feed_start(&r->in_feed, base, &r->sandbox.in, !p->input_open, &input, 1);
+    r->in_feed.idle = r->events.input;
+    r->in_feed.user = r->events.user;
     return 0;
 }
 
@@ -1025,6 +1027,7 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
         .dirs = p->dirs,
         .dependencies = p->dependencies,
         .lazy = p->lazy,
+        .terminal = p->terminal,
     };
     cleanup_with(run_freep) struct run *r = calloc(1, sizeof *r);
 

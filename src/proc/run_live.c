@@ -29,6 +29,47 @@ int run_interrupt(struct run *r)
     return fd_send(r->sandbox.ctl, &m, sizeof m, NULL, 0) < 0 ? -1 : 0;
 }
 
+int run_signal(struct run *r, int number, bool group)
+{
+    struct init_msg m = {.verb = INIT_SIGNAL, .arg = number, .status = !group};
+
+    if (!run_is(r, RUN_LIVE))
+        return -1;
+    return fd_send(r->sandbox.ctl, &m, sizeof m, NULL, 0) < 0 ? -1 : 0;
+}
+
+int run_resize(struct run *r, uint32_t terminal)
+{
+    struct init_msg m = {.verb = HELP_RESIZE, .size = terminal};
+
+    if (!run_is(r, RUN_LIVE))
+        return -1;
+    return fd_send(r->sandbox.ctl, &m, sizeof m, NULL, 0) < 0 ? -1 : 0;
+}
+
+/* What the program started may read what it did not. */
+enum run_input run_input(struct run *r, const void *p, size_t n)
+{
+    struct feed *f = &r->in_feed;
+
+    if (!run_is(r, RUN_LIVE | BIT(RUN_LINGERING)) || r->sandbox.in < 0 || f->broken ||
+        f->close_at_end)
+        return RUN_INPUT_CLOSED;
+    if (n > 0 && feed_more(f, r->engine->base, p, n, RUN_INPUT_MAX) < 0)
+        return RUN_INPUT_FULL;
+    return f->broken ? RUN_INPUT_CLOSED : RUN_INPUT_TAKEN;
+}
+
+size_t run_input_waiting(const struct run *r)
+{
+    return feed_waiting(&r->in_feed);
+}
+
+void run_input_end(struct run *r)
+{
+    feed_close(&r->in_feed);
+}
+
 int run_scan(struct run *r)
 {
     struct init_msg m = {.verb = INIT_SCAN, .arg = 1};

@@ -104,7 +104,8 @@ enum init_verb {
                       answers */
     INIT_END_HELP, /* persistent only: helper `token` and all it started end now */
     INIT_LISTEN,   /* listen on port `arg` of the loopback; LISTENING follows */
-    INIT_SIGNAL,   /* signal `arg` to the program's process group; SIGNALLED follows */
+    INIT_SIGNAL,   /* signal `arg` to the program's process group, `status` not 0: to it alone;
+                      SIGNALLED follows */
     INIT_PUT,      /* the file `name`, as ENTRY names it, gets `size` bytes of the fd from `arg` on;
                       PUT_DONE follows */
 
@@ -166,7 +167,8 @@ static inline struct init_msg init_left(int code)
 enum help_verb {
     /* daemon to helper */
     HELP_RUN = 64,   /* a program; fds: job, in, out, err; `arg` not 0: the helper stays, and says
-                        DONE after EXITED */
+                        DONE after EXITED; `size` not 0: its streams are a terminal of that size
+                        (plan_terminal()), which in and out carry */
     HELP_READ,       /* the file `name`; `size`: the most that may be sent as bytes */
     HELP_WRITE,      /* the file `name`, NUL, bytes; fd: more bytes, until its end; `arg` not 0:
                         parents are made */
@@ -180,6 +182,7 @@ enum help_verb {
                         `arg` entries, `token` levels */
     HELP_PACK,       /* the directory `name` as such an archive into the fd; limits as before */
     HELP_USAGE,      /* `pid`: processes; `size`: bytes of memory; `io_write`: bytes on disk */
+    HELP_RESIZE,     /* while it runs a program: its terminal has `size` now */
 
     /* helper to daemon */
     HELP_NAMES = 96, /* LIST: some names, each with its NUL */
@@ -208,6 +211,7 @@ enum help_op {
     HELP_OP_LINK,
     HELP_OP_PACK,
     HELP_OP_UNPACK,
+    HELP_OP_TERMINAL, /* of a program: its terminal */
     HELP_OP_COUNT,
 };
 

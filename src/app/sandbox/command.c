@@ -198,6 +198,13 @@ static void on_exited(void *user)
     c->events.exited(c->events.user);
 }
 
+static void on_input(void *user)
+{
+    struct command *c = user;
+
+    c->events.input(c->events.user);
+}
+
 static void on_done(void *user)
 {
     end(user);
@@ -215,6 +222,7 @@ static int start(struct command *c, struct err *e)
         .bytes = c->events.output ? on_output : NULL,
         .frame = c->events.frame ? on_frame : NULL,
         .exited = c->events.exited ? on_exited : NULL,
+        .input = c->events.input ? on_input : NULL,
         .done = on_done,
         .user = c,
     };
@@ -223,6 +231,8 @@ static int start(struct command *c, struct err *e)
         .named = true,
         .cwd = o->cwd.n ? o->cwd.p : persistent_cwd(c->home),
         .input = o->input,
+        .input_open = o->input_open,
+        .terminal = o->terminal,
         .frames = o->frames,
         .limits = c->home->limits,
     };
@@ -333,6 +343,32 @@ int command_send(struct command *c, const void *p, size_t n)
 int command_interrupt(struct command *c)
 {
     return c->run ? run_interrupt(c->run) : -1;
+}
+
+int command_signal(struct command *c, int number, bool group)
+{
+    return c->run ? run_signal(c->run, number, group) : -1;
+}
+
+int command_resize(struct command *c, uint32_t terminal)
+{
+    return c->run ? run_resize(c->run, terminal) : -1;
+}
+
+enum run_input command_input(struct command *c, const void *p, size_t n)
+{
+    return c->run ? run_input(c->run, p, n) : RUN_INPUT_CLOSED;
+}
+
+size_t command_input_waiting(const struct command *c)
+{
+    return c->run ? run_input_waiting(c->run) : 0;
+}
+
+void command_input_end(struct command *c)
+{
+    if (c->run)
+        run_input_end(c->run);
 }
 
 void command_output_read(struct command *c)

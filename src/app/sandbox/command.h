@@ -17,7 +17,9 @@ struct command_order {
     struct bytes cmd, cwd; /* may contain NUL, which then is the failure */
     const struct exec_var *env;
     size_t env_n;
-    struct bytes input;      /* then end of file */
+    struct bytes input;      /* then end of file, unless it stays open */
+    bool input_open;         /* command_input() */
+    uint32_t terminal;       /* not 0: its streams are a terminal of that size (plan_terminal()) */
     uint64_t timeout_ms;     /* 0: none */
     uint64_t output_max;     /* of each stream, where output() does not take them */
     const char *const *argv; /* instead of cmd: the file, then the program's own arguments; NULL */
@@ -32,6 +34,7 @@ struct command_events {
     run_bytes_fn *output;        /* NULL: the result keeps the output */
     run_frame_fn *frame;         /* NULL: it has no frames */
     run_exited_fn *exited;       /* may be NULL */
+    run_input_fn *input;         /* may be NULL */
     void (*done)(void *user);    /* the last one, also instead of started() */
     void *user;
 };
@@ -57,7 +60,13 @@ void command_resume(struct command *c);
 /* Of a program with frames; -1: it does not run. */
 must_check int command_send(struct command *c, const void *p, size_t n);
 must_check int command_interrupt(struct command *c); /* SIGINT to its process group */
-void command_output_read(struct command *c);         /* output() gets what is in the pipes now */
+/* As run_signal(), run_resize() and run_input*() (core/port_run.h). */
+must_check int command_signal(struct command *c, int number, bool group);
+must_check int command_resize(struct command *c, uint32_t terminal);
+enum run_input command_input(struct command *c, const void *p, size_t n);
+size_t command_input_waiting(const struct command *c);
+void command_input_end(struct command *c);
+void command_output_read(struct command *c); /* output() gets what is in the pipes now */
 /* Everything it started ends; done() still comes. */
 void command_kill(struct command *c, enum end_reason why);
 /* At any time; what still lives is killed unless done() has come. NULL is fine. */

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "app/daemon/app.h"
-#include "app/sandbox/background.h"
 #include "app/sandbox/context.h"
 #include "app/sandbox/expose.h"
+#include "app/sandbox/process.h"
 #include "base/random.h"
 #include "core/port_files.h"
 #include "core/port_run.h"
@@ -385,7 +385,7 @@ static struct persistent *persistent_new(struct sandboxes *s, const struct persi
     p->limits = spec->limits;
     p->network = spec->network;
     TAILQ_INIT(&p->activities);
-    TAILQ_INIT(&p->processes);
+    TAILQ_INIT(&p->processes.list);
     TAILQ_INIT(&p->contexts);
     return p;
 }

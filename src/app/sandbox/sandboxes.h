@@ -95,11 +95,13 @@ struct persistent {
     bool ending;
     char port[PERSISTENT_PORT_MAX + 1]; /* bound; "": none */
     struct activities activities;
-    struct process_list processes; /* in the order they were started */
-    size_t processes_n;
+    struct {
+        struct process_list list; /* in the order they were started */
+        size_t n;
+        uint64_t log_bytes, ring_bytes; /* of all of them: lines, rings (proc/bytering.h) */
+    } processes;
     struct context_list contexts;
     size_t contexts_n;
-    uint64_t log_bytes;    /* of all processes' logs */
     struct expose *expose; /* owned: its own proxy, if it ever had a port bound */
     struct event *timer;   /* owned */
     struct {

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/sandbox/background.h"
+#include "app/sandbox/process.h"
 #include "http/api/api.h"
 #include "http/api/koyeb/koyeb.h"
 #include "http/server/sse.h"
@@ -82,7 +82,7 @@ static void on_started(void *user, struct process *p, const struct run_result *w
 void api_start_process(struct http_call *c)
 {
     struct starting *s = calloc(1, sizeof *s);
-    struct command_order order;
+    struct process_order start;
     enum run_fault at;
     struct persistent *p;
     struct err e;
@@ -106,9 +106,9 @@ void api_start_process(struct http_call *c)
         starting_free(s);
         return;
     }
-    order = koyeb_order(&s->body);
+    start = (struct process_order){.command = koyeb_order(&s->body), .lines = true};
     activity_begin(p, &s->activity, starting_drop);
-    if (process_start(p, &order, on_started, s, &at, &e) < 0) {
+    if (process_start(p, &start, on_started, s, &at, &e) < 0) {
         refuse(s, at, e.text);
         starting_free(s);
     }
@@ -127,7 +127,7 @@ static void write_process(struct jw *w, const struct process *p)
     jw_kv_string(w, "status", process_status_name(p->status));
     jw_key(w, "exit_code");
     if (ended)
-        jw_int(w, p->exit_code);
+        jw_int(w, p->end.exit_code);
     else
         jw_null(w);
     jw_kv_string(w, "started_at", p->started_at);
@@ -144,13 +144,14 @@ void api_list_processes(struct http_call *c)
 
     if (!home)
         return;
-    TAILQ_FOREACH(p, &home->processes, link)
+    TAILQ_FOREACH(p, &home->processes.list, link)
     body.max += p->command_n * ESCAPE_FACTOR + REPLY_SLACK;
     jw_object(&w);
     jw_key(&w, "processes");
     jw_array(&w);
-    TAILQ_FOREACH(p, &home->processes, link)
-    write_process(&w, p);
+    TAILQ_FOREACH(p, &home->processes.list, link)
+    if (p->lines)
+        write_process(&w, p);
     jw_array_end(&w);
     jw_object_end(&w);
     http_reply_json(c, 200, &body);
@@ -182,7 +183,7 @@ static void put_not_found(struct buf *out, const char *id, size_t n)
 
 static void kill_process(struct http_call *c, const struct persistent *home, struct bytes id)
 {
-    struct process *p = process_find(home, id.p, id.n);
+    struct process *p = process_of_lines(home, id.p, id.n);
     struct buf words;
     struct err e;
 
@@ -354,7 +355,7 @@ void api_process_logs(struct http_call *c)
     home = koyeb_sandbox(c);
     if (!home)
         return;
-    p = process_find(home, id, strlen(id));
+    p = process_of_lines(home, id, strlen(id));
     if (!p) {
         reply_unknown(c, id);
         return;
@@ -365,8 +366,8 @@ void api_process_logs(struct http_call *c)
         return;
     }
     sse_begin(&f->sse, c);
-    logreader_attach(&f->reader, &p->log, sse_resume_at(http_header(c, "Last-Event-ID")), on_wake,
-                     f);
+    logreader_attach(&f->reader, &p->lines->log, sse_resume_at(http_header(c, "Last-Event-ID")),
+                     on_wake, f);
     activity_begin(home, &f->activity, following_drop);
     http_on_gone(c, on_gone, f);
     http_on_drain(c, on_drained, f);

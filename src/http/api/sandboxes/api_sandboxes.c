@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/sandbox/background.h"
 #include "app/sandbox/expose.h"
+#include "app/sandbox/process.h"
 #include "app/sandbox/sandboxes.h"
 #include "base/json.h"
 #include "base/jw.h"
@@ -55,12 +55,12 @@ static void write_processes(struct jw *w, const struct persistent *p)
     const struct process *pr;
     int64_t running = 0;
 
-    TAILQ_FOREACH(pr, &p->processes, link)
+    TAILQ_FOREACH(pr, &p->processes.list, link)
     running += pr->status == PROCESS_RUNNING;
     jw_key(w, "processes");
     jw_object(w);
     jw_kv_int(w, "running", running);
-    jw_kv_int(w, "kept", (int64_t)p->processes_n);
+    jw_kv_int(w, "kept", (int64_t)p->processes.n);
     jw_object_end(w);
 }
 
