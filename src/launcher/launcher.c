@@ -123,12 +123,12 @@ static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, c
 }
 
 /* One spare keeps the next request from waiting for a keeper to be born. */
-static void keep_spare(struct launcher *l, enum plan_template t)
+static void keep_spare(struct launcher *l, enum plan_template t, bool space)
 {
     struct err ignored;
 
-    if (slots_idle(&l->slots, t) < SPARE_MIN)
-        (void)slot_open(&l->slots, t, &ignored);
+    if (slots_idle(&l->slots, t, space) < SPARE_MIN)
+        (void)slot_open(&l->slots, t, space, &ignored);
 }
 
 /* Nobody is in it. The daemon may still hold its usage files. */
@@ -186,14 +186,15 @@ static void bury_keeper(struct launcher *l, struct slot *s, const struct err *e)
 static struct slot *place(struct launcher *l, struct launch_msg *m, const int *fds, struct err *e)
 {
     enum plan_template t = (enum plan_template)m->template;
+    bool space = slots_space(&l->slots, m);
 
     if (slots_births(&l->slots, t) >= l->slots.births_max)
         return (void)err_set(e, ERR_BUSY, "enough sandboxes are being made"), NULL;
     for (int tries = 0; tries < LOST_MAX; tries++) {
-        struct slot *s = slot_find_idle(&l->slots, t);
+        struct slot *s = slot_find_idle(&l->slots, t, space);
 
         if (!s)
-            s = slot_open(&l->slots, t, e);
+            s = slot_open(&l->slots, t, space, e);
         if (!s || hand_over(l, s, m, fds, e) == 0)
             return s;
         if (!s->lost)
@@ -281,7 +282,7 @@ static void verb_prepare(struct launcher *l, struct launch_msg *m, int *fds, siz
         if (!s)
             refuse(l, m, &e);
         else
-            keep_spare(l, s->template);
+            keep_spare(l, s->template, s->space);
     }
     fd_close_all(fds, launch_fds(m));
 }

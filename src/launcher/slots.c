@@ -35,12 +35,13 @@ void slot_become(struct slot *s, enum slot_state to)
         s->doomed = false;
 }
 
-size_t slots_idle(const struct slots *all, enum plan_template t)
+size_t slots_idle(const struct slots *all, enum plan_template t, bool space)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < all->n; i++)
-        n += all->slot[i].state == SLOT_IDLE && all->slot[i].template == t;
+        n += all->slot[i].state == SLOT_IDLE && all->slot[i].template == t &&
+             all->slot[i].space == space;
     return n;
 }
 
@@ -58,25 +59,34 @@ static bool has_zygote(const struct slot *s)
     return s->template != TEMPLATE_EXEC && !template_is_prestarted(s->template);
 }
 
+bool slots_space(const struct slots *all, const struct launch_msg *m)
+{
+    return all->kind == &keeper_native && !all->rootless &&
+           (m->template == TEMPLATE_EXEC ||
+            template_is_prestarted((enum plan_template)m->template)) &&
+           !(m->flags & (LAUNCH_PERSISTENT | LAUNCH_HOST_NET));
+}
+
 bool slot_reaches(const struct slots *all, const struct slot *s)
 {
-    return !has_zygote(s) || s->maps == all->zygotes.maps;
+    return !(has_zygote(s) || s->space) || s->maps == all->zygotes.maps;
 }
 
 /*
  * Under load sandboxes die in bunches: their slots are idle for a moment and wanted in the next.
- * Whoever closed them at once would make a new keeper, with groups and a network of its own, for
- * every few runs.
+ * Closing them at once would make a new keeper, with groups and a network of its own, necessary
+ * for every few runs.
  */
 struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later)
 {
-    size_t idle[TEMPLATE_COUNT] = {0};
+    size_t idle[TEMPLATE_COUNT][2] = {0};
 
     *ret_later = false;
     for (size_t i = 0; i < all->n; i++) {
         struct slot *s = &all->slot[i];
 
-        if (s->state != SLOT_IDLE || (++idle[s->template] <= SPARE_MAX && slot_reaches(all, s)))
+        if (s->state != SLOT_IDLE ||
+            (++idle[s->template][s->space] <= SPARE_MAX && slot_reaches(all, s)))
             continue;
         if (now - s->idle_since >= SPARE_US || !slot_reaches(all, s))
             return s;
@@ -204,6 +214,8 @@ static struct keeper keeper_of(const struct slots *all, const struct slot *s, in
         .filters = &all->filters,
         .program = all->program,
         .devices = -1,
+        .space_uid = all->zygotes.uid_first + (uid_t)s->template,
+        .space_map = s->space ? all->zygotes.map : NULL,
     };
 
     memcpy(k.procs, s->cgroup.procs, sizeof k.procs);
@@ -226,7 +238,7 @@ struct slot *slot_of(struct slots *all, uint64_t told)
     return s->state != SLOT_CLOSED && s->keeper == (int)(uint32_t)told ? s : NULL;
 }
 
-/* A keeper of our own, or one forked by the zygote of that template. */
+/* A keeper that the launcher forks, or the zygote of that template. */
 static int start_keeper(struct slots *all, struct slot *s, struct err *e)
 {
     cleanup_close int here = -1, there = -1, devices = -1;
@@ -258,6 +270,7 @@ static int start_keeper(struct slots *all, struct slot *s, struct err *e)
             keeper_run(&k);
         }
         s->pid = pid;
+        s->maps = all->zygotes.maps;
         s->generation = zygotes_packages(&all->zygotes);
     }
     s->keeper = take_fd(&here);
@@ -265,7 +278,7 @@ static int start_keeper(struct slots *all, struct slot *s, struct err *e)
     return r < 0 ? err_sys(e, r, "hear of the keeper of slot %u", s->index) : 0;
 }
 
-struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e)
+struct slot *slot_open(struct slots *all, enum plan_template t, bool space, struct err *e)
 {
     struct slot *s = NULL;
 
@@ -276,7 +289,8 @@ struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e)
         }
     if (!s)
         return (void)err_set(e, ERR_BUSY, "all %d slots are in use", SLOTS_MAX), NULL;
-    *s = (struct slot){.index = all->next_index++, .template = t, .keeper = -1, .pidfd = -1};
+    *s = (struct slot){
+        .index = all->next_index++, .template = t, .space = space, .keeper = -1, .pidfd = -1};
     if (cgroup_slot_open(&all->cgroups, s->index, &s->cgroup, e) < 0)
         return NULL;
     slot_become(s, SLOT_IDLE);
@@ -288,7 +302,7 @@ struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e)
 }
 
 /* Keepers stay on one processor (keeper_cpu()): the one on which the least is being made. */
-struct slot *slot_find_idle(struct slots *all, enum plan_template t)
+struct slot *slot_find_idle(struct slots *all, enum plan_template t, bool space)
 {
     unsigned births[CPU_SETSIZE] = {0};
     struct slot *best = NULL;
@@ -298,7 +312,8 @@ struct slot *slot_find_idle(struct slots *all, enum plan_template t)
     for (size_t i = 0; i < all->n; i++) {
         struct slot *s = &all->slot[i];
 
-        if (s->state == SLOT_IDLE && s->template == t && slot_reaches(all, s) &&
+        if (s->state == SLOT_IDLE && s->template == t && s->space == space &&
+            slot_reaches(all, s) &&
             (!best || births[keeper_cpu(s->index, all->cpus_n)] <
                           births[keeper_cpu(best->index, all->cpus_n)]))
             best = s;

@@ -30,13 +30,14 @@ struct slot {
     bool doomed;           /* its sandbox was to be killed before the keeper had made it */
     unsigned index;        /* unique for the life of the launcher */
     enum plan_template template;
+    bool space; /* its keeper has a user namespace of its own, without the host's root */
     pid_t pid;  /* of the keeper; 0: a zygote's child */
     int keeper; /* owned: socket; -1 when closed */
     int pidfd;  /* owned: pid 1 of the sandbox in it, or -1 */
     uint64_t id;
     uint64_t idle_since; /* microseconds */
     unsigned generation; /* of the zygote behind it */
-    unsigned maps;       /* that its zygote was mapped with (zygote.h) */
+    unsigned maps;       /* that its user namespace was mapped with (zygote.h) */
     unsigned made;       /* sandboxes */
     int64_t oom_before;
     struct cgroup_slot cgroup;
@@ -77,16 +78,20 @@ static inline bool slot_is_busy(const struct slot *s)
 void slot_become(struct slot *s, enum slot_state to);
 
 /* A new one with its keeper; NULL with ERR_BUSY when all are in use. */
-struct slot *slot_open(struct slots *all, enum plan_template t, struct err *e);
-struct slot *slot_find_idle(struct slots *all, enum plan_template t);
+struct slot *slot_open(struct slots *all, enum plan_template t, bool space, struct err *e);
+struct slot *slot_find_idle(struct slots *all, enum plan_template t, bool space);
+/* Can a keeper without the host's root make this sandbox? A writable /usr with other owners
+ * (overlay.h) and the host's network need that root; where the launcher itself has a user namespace
+ * there is none to take away, and a zygote has entered its own. */
+bool slots_space(const struct slots *all, const struct launch_msg *m);
 /* The keeper, and whatever lives in it, ends. */
 void slot_close(struct slots *all, struct slot *s);
 
 /* The host user of the next sandbox in it. A slot's users are used in turn. */
 uid_t slot_user(const struct slots *all, struct slot *s);
-/* Can its keeper become any of the users that are mapped now? The launcher's own can. */
+/* Can its keeper become any of the users that are mapped now? One with the host's root can. */
 bool slot_reaches(const struct slots *all, const struct slot *s);
-size_t slots_idle(const struct slots *all, enum plan_template t);
+size_t slots_idle(const struct slots *all, enum plan_template t, bool space);
 /* In which a sandbox is being made. The first one of a keeper may wait for its zygote, so each
  * template counts for itself. */
 size_t slots_births(const struct slots *all, enum plan_template t);

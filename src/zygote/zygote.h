@@ -17,7 +17,7 @@
 
 #include "core/plan.h"
 #include "walls/keeper.h"
-#include "zygote/space.h"
+#include "walls/space.h"
 
 enum {
     ZYGOTE_FD = 3,           /* the zygote's end */

@@ -70,7 +70,7 @@ def root_of(pid):
     """The host user that is root in the user namespace of a process; no host user in its map is root of the host."""
     rows = [[int(n) for n in line.split()] for line in harness.read_proc(pid, "uid_map").decode().splitlines()]
     assert all(outside > 0 for _, outside, _ in rows), rows
-    return next(outside for inside, outside, _ in rows if inside == 0)
+    return next((outside for inside, outside, _ in rows if inside == 0), None)
 
 
 def seen_of(moment, pid):
@@ -83,11 +83,11 @@ def seen_of(moment, pid):
     space = spaces.get(namespace) or ("zygote" if namespace in moment.zygote_spaces else "own")
 
     def amount(field):
-        names = {0: "none", everything: "all"} if space != "zygote" else {0: "none", OVER_OWN: "own"}
+        names = {0: "none", everything: "all"} if space in ("host", "launcher") else {0: "none", OVER_OWN: "own"}
         return names.get(int(status[field], 16), status[field])
     users = {0: "root", NOBODY: "service", int(status_of(moment.daemon)["Uid"].split()[1]): "service"}
-    if space == "zygote" and uid not in users and int(status["Uid"].split()[0]) == root_of(pid):
-        users[uid] = "zygote"
+    if space in ("zygote", "own") and uid not in users and uid == root_of(pid):
+        users[uid] = "empty"
     return {"process": kind_of(moment, pid), "runs": os.readlink(f"/proc/{pid}/exe").rpartition("/")[2], "uid": users.get(uid, "slot"),
             "capabilities": amount("CapEff"), "bounding": amount("CapBnd"), "nnp": {"0": "no", "1": "yes"}[status["NoNewPrivs"]],
             "filter": {"0": "no", "2": "yes"}[status["Seccomp"]], "namespace": space}
@@ -125,6 +125,7 @@ def test_processes_are_as_the_page_tells(make_daemon, programs, rootless):  # no
     daemon = make_daemon(ISOLATION="native", POOL_PYTHON=1, POOL_NODE=1, NODE_ZYGOTE="true", **more)
     mark = harness.marker()
     run = daemon.start(harness.spawn_marked(mark), "shell", timeout=600)
+    assert daemon.request("POST", "/v1/sandboxes", {"name": "kept"}).status == 201
     harness.wait_until(lambda: harness.processes_with(mark), "a tenant lives")
     harness.wait_until(lambda: all(templates(daemon)[name] == "warm" for name in ("python", "node")), "both zygotes are warm")
     state = []

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "zygote/space.h"
+#include "walls/space.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,7 +56,7 @@ __attribute__((noreturn)) static void mapper(int said, uid_t uid, const char *ma
           write_map(getppid(), "gid_map", uid, map) < 0);
 }
 
-/* One who leaves the user namespace of the host cannot map itself. */
+/* A process that has left the user namespace of the host cannot write its own map. */
 static int enter_mapped(uid_t uid, const char *map)
 {
     cleanup_close int here = -1, there = -1;
@@ -81,9 +82,13 @@ static int enter_mapped(uid_t uid, const char *map)
     return status == 0 ? 0 : -EPERM;
 }
 
+/* Changing ids makes the process's own files in /proc root's of the host; that is undone. */
 static int become_root_of_it(void)
 {
-    return sys_setgroups_none() < 0 || sys_setresgid(0) < 0 || sys_setresuid(0) < 0 ? -errno : 0;
+    return sys_setgroups_none() < 0 || sys_setresgid(0) < 0 || sys_setresuid(0) < 0 ||
+                   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0
+               ? -errno
+               : 0;
 }
 
 static int attach(int tree)

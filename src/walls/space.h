@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a zygote lives when the launcher is root of the host: in a user namespace of its own,
- * with no privilege over the host.
+ * Where a zygote lives when the launcher is root of the host, and a keeper of the launcher whose
+ * sandboxes need no root of the host: in a user namespace of its own, with no privilege over the
+ * host.
  *
  * Its root is a host user that owns nothing. Mapped beside it, to themselves, are the host
  * users that its sandboxes may get. So a keeper may make namespaces, mount what a user
- * namespace may, and switch to these users, and an interpreter that goes wrong has nothing of
- * the host's. What needs the host's root is made by the launcher and handed over: groups (as
+ * namespace may, and switch to these users, and an interpreter that is taken over has nothing
+ * of the host's. What needs the host's root is made by the launcher and handed over: groups (as
  * open files), devices and lent directories (as detached mounts).
  *
  * The template root is a mount namespace of the host's root. What is copied from there into a
@@ -21,6 +22,6 @@
 
 enum { SPACE_MAP_MAX = 3600 }; /* the kernel takes less than a page */
 
-/* In the process that becomes a zygote: from the template root into a namespace of its own, as
- * its root. uid: of the host; map: further lines of uid_map and gid_map. 0 or -errno. */
+/* From the template root into a namespace of the process's own, as its root. uid: of the host; map:
+ * further lines of uid_map and gid_map. 0 or -errno. */
 must_check int space_enter(int template, uid_t uid, const char *map);
