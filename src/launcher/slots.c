@@ -214,8 +214,7 @@ static struct keeper keeper_of(const struct slots *all, const struct slot *s, in
         .filters = &all->filters,
         .program = all->program,
         .devices = -1,
-        .space_uid = all->zygotes.uid_first + (uid_t)s->template,
-        .space_map = s->space ? all->zygotes.map : NULL,
+        .space = {all->zygotes.uid_first + (uid_t)s->template, s->space ? all->zygotes.map : NULL},
     };
 
     memcpy(k.procs, s->cgroup.procs, sizeof k.procs);

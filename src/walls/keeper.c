@@ -24,7 +24,6 @@
 #include "walls/apart.h"
 #include "walls/birth.h"
 #include "walls/confine.h"
-#include "walls/space.h"
 #include "wire/wire.h"
 
 enum {
@@ -167,9 +166,10 @@ static int enter(struct keeper *k, struct err *e)
     if (r < 0)
         return err_sys(e, r, "enter the control groups of slot %u", k->slot);
     fd_close_all(k->procs, CG_CONTROLLER_COUNT);
-    r = k->space_map ? space_enter(k->mntns, k->space_uid, k->space_map)
-        : k->mntns >= 0 && setns(k->mntns, CLONE_NEWNS) < 0 ? -errno
-                                                            : 0;
+    if (k->space.map)
+        r = space_enter(k->mntns, &k->space);
+    else if (k->mntns >= 0 && setns(k->mntns, CLONE_NEWNS) < 0)
+        r = -errno;
     if (r < 0 || (k->mntns >= 0 && chdir("/") < 0))
         return err_sys(e, r < 0 ? r : -errno, "enter the template root");
     fd_close_all(&k->mntns, 1);

@@ -24,6 +24,7 @@
 #include "walls/cgroup.h"
 #include "walls/netns.h"
 #include "walls/seccomp.h"
+#include "walls/space.h"
 #include "wire/cpus.h"
 #include "wire/wire.h"
 
@@ -66,8 +67,7 @@ struct keeper {
     bool netns_fresh; /* every network namespace is single-use */
     uid_t user;       /* whom a plain sandbox that keeps its files runs as */
     gid_t group;
-    uid_t space_uid;                /* root in a user namespace of its own (space.h); */
-    const char *space_map;          /* borrowed; NULL: it stays in the launcher's */
+    struct space space;             /* that it enters */
     const char *rooms;              /* borrowed: directory in which plain sandboxes get theirs */
     int sock;                       /* owned: to the launcher */
     int mntns;                      /* owned: the template */

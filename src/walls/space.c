@@ -36,11 +36,11 @@ static void raise_limits(void)
     }
 }
 
-static int write_map(pid_t pid, const char *file, uid_t uid, const char *map)
+static int write_map(pid_t pid, const char *file, const struct space *s)
 {
     char path[PATH_ROOM], text[SPACE_MAP_MAX + PATH_ROOM];
     cleanup_close int fd = -1;
-    int n = snprintf(text, sizeof text, "0 %u 1\n%s", (unsigned)uid, map);
+    int n = snprintf(text, sizeof text, "0 %u 1\n%s", (unsigned)s->uid, s->map);
 
     (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
     fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -48,16 +48,16 @@ static int write_map(pid_t pid, const char *file, uid_t uid, const char *map)
 }
 
 /* Still root of the host: maps its parent when that says that it has entered. */
-__attribute__((noreturn)) static void mapper(int said, uid_t uid, const char *map)
+__attribute__((noreturn)) static void mapper(int said, const struct space *s)
 {
     char entered;
 
-    _exit(fd_read_full(said, &entered, 1) != 1 || write_map(getppid(), "uid_map", uid, map) < 0 ||
-          write_map(getppid(), "gid_map", uid, map) < 0);
+    _exit(fd_read_full(said, &entered, 1) != 1 || write_map(getppid(), "uid_map", s) < 0 ||
+          write_map(getppid(), "gid_map", s) < 0);
 }
 
 /* A process that has left the user namespace of the host cannot write its own map. */
-static int enter_mapped(uid_t uid, const char *map)
+static int enter_mapped(const struct space *s)
 {
     cleanup_close int here = -1, there = -1;
     cleanup_reap pid_t pid = -1;
@@ -69,11 +69,9 @@ static int enter_mapped(uid_t uid, const char *map)
     pid = fork();
     if (pid == 0) {
         (void)close(take_fd(&here));
-        mapper(there, uid, map);
+        mapper(there, s);
     }
-    if (pid < 0 ||
-        unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) < 0 ||
-        write(here, "", 1) != 1)
+    if (pid < 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS | s->more) < 0 || write(here, "", 1) != 1)
         return -errno;
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
@@ -101,7 +99,7 @@ static int attach(int tree)
     return 0;
 }
 
-int space_enter(int template, uid_t uid, const char *map)
+int space_enter(int template, const struct space *s)
 {
     cleanup_close int tree = -1;
     int r;
@@ -112,7 +110,7 @@ int space_enter(int template, uid_t uid, const char *map)
     tree = sys_open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
     if (tree < 0)
         return -errno;
-    r = enter_mapped(uid, map);
+    r = enter_mapped(s);
     if (r == 0)
         r = become_root_of_it();
     return r ? r : attach(tree);

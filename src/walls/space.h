@@ -22,6 +22,10 @@
 
 enum { SPACE_MAP_MAX = 3600 }; /* the kernel takes less than a page */
 
-/* From the template root into a namespace of the process's own, as its root. uid: of the host; map:
- * further lines of uid_map and gid_map. 0 or -errno. */
-must_check int space_enter(int template, uid_t uid, const char *map);
+struct space {
+    uid_t uid;       /* of the host: its root */
+    const char *map; /* borrowed: further lines of uid_map and gid_map; NULL: no space */
+    int more;        /* namespaces beside those of users and mounts, as unshare() has them */
+};
+/* From the template root into it. 0 or -errno. */
+must_check int space_enter(int template, const struct space *s);

@@ -17,7 +17,6 @@
 
 #include "core/plan.h"
 #include "walls/keeper.h"
-#include "walls/space.h"
 
 enum {
     ZYGOTE_FD = 3,           /* the zygote's end */
