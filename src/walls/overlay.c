@@ -29,6 +29,7 @@ static const struct {
     mode_t mode;
 } made[] = {
     {"home",      0755 },
+    {"home/user", 0755 },
     {"var",       0755 },
     {"var/tmp",   01777},
     {"var/lib",   0755 },
@@ -136,6 +137,30 @@ static int copy_dir(int from_dir, const char *name, int to_dir, const char *to_n
     return r;
 }
 
+/* Here people live: the user is `user` and has a home. The name that sandboxes for one run have for
+ * it stays, as another name. */
+static int name_user(int stage)
+{
+    static const struct {
+        const char *path, *text;
+    } files[] = {
+        {"etc/passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+                       "user:x:1000:1000:user:/home/user:/bin/bash\n"
+                       "sandbox:x:1000:1000:sandbox:/workspace:/bin/bash\n"
+                       "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
+        {"etc/group",  "root:x:0:\nuser:x:1000:\nsandbox:x:1000:\nnogroup:x:65534:\n"                      },
+    };
+    int r = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(files) && r == 0; i++) {
+        cleanup_close int fd =
+            openat(stage, files[i].path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+
+        r = fd < 0 ? -errno : fd_write_all(fd, files[i].text, strlen(files[i].text));
+    }
+    return r;
+}
+
 /* As the sandbox's user, so that the copies are its own. */
 static int copy_etc(uid_t uid)
 {
@@ -150,6 +175,8 @@ static int copy_etc(uid_t uid)
     before = (uid_t)setfsuid(uid);
     group = (gid_t)setfsgid(uid);
     r = copy_dir(root, "etc", stage, "etc", 0);
+    if (r == 0)
+        r = name_user(stage);
     (void)setfsuid(before);
     (void)setfsgid(group);
     return r;

@@ -140,7 +140,7 @@ def test_what_is_inside_looks_as_it_did_outside(box, here, outside):
     assert box.put(here, pack(outside)).status == 200
     assert box.sh(f"cd {here}; stat -c '%a %U %Y' file dir script secret closed; readlink link dangling; "
                   "stat -c %h file; cat closed/in") == (
-        "644 sandbox 1000000000\n755 sandbox 1100000000\n"
+        "644 user 1000000000\n755 sandbox 1100000000\n"
         + "".join(f"{m} sandbox {int((outside / n).stat().st_mtime)}\n"
                   for n, m in (("script", 755), ("secret", 400), ("closed", 500)))
         + "dir/sub/large\n/nowhere/at/all\n2\nin")
@@ -239,7 +239,7 @@ def test_set_id_bits_and_owners_are_not_taken(box, here):
     info, data = member("f", b"x", mode=0o6755)
     info.uid = info.gid = 4711
     assert box.put(here, archive((info, data))).status == 200
-    assert box.sh(f"stat -c '%a %U' {here}/f") == "755 sandbox\n"
+    assert box.sh(f"stat -c '%a %U' {here}/f") == "755 user\n"
 
 
 # ---- what is refused ----

@@ -28,7 +28,7 @@ def test_write_and_read(box, here):
     assert (r.status, r.body) == (200, b'{"success":true}\n')
     r = box.post("read_file", {"path": f"{here}/a"})
     assert (r.status, r.body) == (200, b'{"content":"text\\n"}\n')
-    assert box.sh(f"stat -c '%a %U' {here}/a") == "644 sandbox\n"
+    assert box.sh(f"stat -c '%a %U' {here}/a") == "644 user\n"
     assert box.call("write_file", path=f"{here}/a", content="x") == {"success": True}
     assert box.call("read_file", path=f"{here}/a") == {"content": "x"}
 

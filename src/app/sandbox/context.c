@@ -148,7 +148,7 @@ static void next_cell(struct context *x)
     (void)event_del(x->timer);
     x->state = c ? CONTEXT_BUSY : CONTEXT_IDLE;
     if (!c) {
-        x->home->used_us = clock_us();
+        x->home->life.used_us = clock_us();
         return;
     }
     c->sent = true;
@@ -402,7 +402,7 @@ static int context_up(struct context *x, struct err *e)
 
     if (x->program)
         return 0;
-    if (x->home->ending)
+    if (x->home->state == PERSISTENT_ENDING)
         return err_set(e, ERR_ABSENT, "the sandbox has ended");
     x->state = CONTEXT_STARTING;
     x->failure[0] = '\0';

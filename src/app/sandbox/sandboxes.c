@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "app/sandbox/sandboxes.h"
 
+#include <assert.h>
 #include <event2/event.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +24,8 @@ enum {
     RESOLVER_MAX = 16 * 1024,
     ID_RANDOM = 16,
     MS_PER_S = 1000,
-    US_PER_MS = 1000
+    US_PER_MS = 1000,
+    NS_PER_MS = 1000000,
 };
 
 static const char default_name[] = "default";
@@ -43,7 +45,39 @@ struct limits sandboxes_limits(const struct app *a)
     };
 }
 
+/* clang-format off */
+static const struct {
+    const char *name;
+    unsigned next; /* legal successors */
+} states[] = {
+    [PERSISTENT_RUNNING] = {"running", BIT(PERSISTENT_PAUSED) | BIT(PERSISTENT_ENDING)},
+    [PERSISTENT_PAUSED]  = {"paused",  BIT(PERSISTENT_RUNNING) | BIT(PERSISTENT_ENDING)},
+    [PERSISTENT_ENDING]  = {"ending",  0},
+};
+/* clang-format on */
+_Static_assert(ARRAY_LEN(states) == PERSISTENT_STATE_COUNT, "every state has a row");
+
+const char *persistent_state_name(enum persistent_state s)
+{
+    return states[s].name;
+}
+
+static void move(struct persistent *p, enum persistent_state to)
+{
+    assert(states[p->state].next & BIT(to));
+    p->state = to;
+}
+
 /* ---- ending ---- */
+
+static void label_done(struct label *l)
+{
+    for (size_t i = 0; i < l->pairs_n; i++) {
+        free(l->pairs[i].key);
+        free(l->pairs[i].value);
+    }
+    free(l->pairs);
+}
 
 static void persistent_free(struct persistent *p)
 {
@@ -59,6 +93,7 @@ static void persistent_free(struct persistent *p)
     for (size_t i = 0; i < p->env_n; i++)
         free(p->env[i]);
     free(p->env);
+    label_done(&p->label);
     shelf_release(p->packages);
     free(p);
 }
@@ -76,9 +111,9 @@ static void end(struct persistent *p, const char *why)
 {
     struct sandboxes *s = p->all;
 
-    if (p->ending)
+    if (p->state == PERSISTENT_ENDING)
         return;
-    p->ending = true;
+    move(p, PERSISTENT_ENDING);
     TAILQ_REMOVE(&s->list, p, link);
     TAILQ_INSERT_TAIL(&s->ending, p, link);
     s->n--;
@@ -114,12 +149,16 @@ unsigned persistent_writable(const struct persistent *p)
 
 const char *persistent_cwd(const struct persistent *p)
 {
-    return p->jail->traits & JAIL_FS ? "/workspace" : p->all->cwd;
+    return !(p->jail->traits & JAIL_FS) ? p->all->cwd
+           : p->label.own_home          ? "/home/user"
+                                        : "/workspace";
 }
 
 const char *persistent_home(const struct persistent *p)
 {
-    return p->jail->traits & JAIL_FS ? "/workspace" : p->all->home;
+    return !(p->jail->traits & JAIL_FS) ? p->all->home
+           : p->label.own_home          ? "/home/user"
+                                        : "/workspace";
 }
 
 /* Once everything inside is dead and every activity has ended. */
@@ -135,30 +174,92 @@ static void try_free(struct persistent *p)
         freed(user);
 }
 
-static bool is_idle(const struct persistent *p, uint64_t *ret_left_ms)
+/* Milliseconds until it will have been idle for too long, at the earliest. */
+static uint64_t idle_left(const struct persistent *p)
 {
-    uint64_t idle_ms = (clock_us() - p->used_us) / US_PER_MS;
-
+    const struct life *l = &p->life;
+    uint64_t idle_ms = (clock_us() - l->used_us) / US_PER_MS;
     bool busy = !TAILQ_EMPTY(&p->activities) || inner_helpers(p->inside.jail) > contexts_idle(p);
 
-    *ret_left_ms = busy || idle_ms >= p->idle_ms ? p->idle_ms : p->idle_ms - idle_ms;
-    return !busy && idle_ms >= p->idle_ms;
+    if (l->idle_ms == 0)
+        return UINT64_MAX;
+    return busy ? l->idle_ms : idle_ms < l->idle_ms ? l->idle_ms - idle_ms : 0;
+}
+
+/* Milliseconds until the fixed time, rounded up. */
+static uint64_t end_left(const struct persistent *p)
+{
+    uint64_t now = clock_us(), at = p->life.ends_us;
+
+    if (at == 0)
+        return UINT64_MAX;
+    return at > now ? (at - now + US_PER_MS - 1) / US_PER_MS : 0;
+}
+
+/* Sees to it that on_timer() comes when its life may be over. */
+static void arm_end(struct persistent *p)
+{
+    uint64_t idle = idle_left(p), left = end_left(p);
+
+    if (idle < left)
+        left = idle;
+    if (p->state == PERSISTENT_ENDING)
+        return;
+    if (p->state == PERSISTENT_PAUSED || left == UINT64_MAX)
+        (void)event_del(p->timer);
+    else
+        arm(p, left);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *user)
 {
     struct persistent *p = user;
-    uint64_t left;
 
     (void)fd, (void)what;
-    if (p->ending) {
+    if (p->state == PERSISTENT_ENDING)
         try_free(p);
-        return;
-    }
-    if (is_idle(p, &left))
+    else if (end_left(p) == 0)
+        end(p, "lifetime");
+    else if (idle_left(p) == 0)
         end(p, "idle");
     else
-        arm(p, left);
+        arm_end(p);
+}
+
+void persistent_set_end(struct persistent *p, uint64_t span_ms)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    p->life.ends_us = span_ms ? clock_us() + span_ms * US_PER_MS : 0;
+    p->life.ends_ms = now.tv_sec * MS_PER_S + now.tv_nsec / NS_PER_MS + (int64_t)span_ms;
+    arm_end(p);
+}
+
+void persistent_lengthen(struct persistent *p, uint64_t span_ms)
+{
+    if (p->life.ends_us != 0 && clock_us() + span_ms * US_PER_MS > p->life.ends_us)
+        persistent_set_end(p, span_ms);
+}
+
+int persistent_pause(struct persistent *p, struct err *e)
+{
+    (void)p;
+    return err_set(e, ERR_HOST, "pausing is not there yet");
+}
+
+int persistent_resume(struct persistent *p, struct err *e)
+{
+    (void)p;
+    return err_set(e, ERR_HOST, "pausing is not there yet");
+}
+
+const char *persistent_pair(const struct persistent *p, const char *key)
+{
+    for (size_t i = 0; i < p->label.pairs_n; i++)
+        if (strcmp(p->label.pairs[i].key, key) == 0)
+            return p->label.pairs[i].value;
+    return NULL;
 }
 
 static void on_dead(void *user)
@@ -176,7 +277,7 @@ void activity_begin(struct persistent *p, struct activity *a, void (*drop)(struc
     a->home = p;
     a->drop = drop;
     TAILQ_INSERT_TAIL(&p->activities, a, link);
-    p->used_us = clock_us();
+    p->life.used_us = clock_us();
 }
 
 void activity_end(struct activity *a)
@@ -187,8 +288,8 @@ void activity_end(struct activity *a)
         return;
     a->home = NULL;
     TAILQ_REMOVE(&p->activities, a, link);
-    p->used_us = clock_us();
-    if (p->ending && TAILQ_EMPTY(&p->activities))
+    p->life.used_us = clock_us();
+    if (p->state == PERSISTENT_ENDING && TAILQ_EMPTY(&p->activities))
         arm(p, 0); /* not from here: the caller may still look at it */
 }
 
@@ -305,7 +406,7 @@ static int check_name(struct sandboxes *s, const char *name, struct err *e)
                        "name: letters, digits and ._- only, at most %d, not starting with a dot",
                        PERSISTENT_NAME_MAX);
     TAILQ_FOREACH(p, &s->list, link)
-    if (strcmp(p->name, name) == 0 || strcmp(p->id, name) == 0)
+    if (strcmp(p->label.name, name) == 0 || strcmp(p->id, name) == 0)
         return err_set(e, ERR_CALLER, "there is a sandbox '%s' already", name);
     return 0;
 }
@@ -364,6 +465,43 @@ static int start(struct persistent *p, struct err *e)
     return run_engine_beside(a->engine, in->jail, &in->engine, e);
 }
 
+static void set_life(struct life *l, const struct persistent_spec *spec)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)clock_iso_at(now.tv_sec, now.tv_nsec, l->created_at);
+    l->created_ms = now.tv_sec * MS_PER_S + now.tv_nsec / NS_PER_MS;
+    l->used_us = clock_us();
+    l->idle_ms = spec->idle_ms;
+    l->span_ms = spec->span_ms;
+    l->pause_at_end = spec->pause_at_end;
+    l->wakes = spec->wakes;
+}
+
+static int put_label(struct persistent *p, const struct persistent_spec *spec, struct err *e)
+{
+    struct label *l = &p->label;
+
+    (void)snprintf(l->name, sizeof l->name, "%s", spec->name[0] ? spec->name : p->id);
+    (void)snprintf(l->template, sizeof l->template, "%s", spec->template ? spec->template : "");
+    if (spec->pairs_n > PERSISTENT_PAIRS_MAX)
+        return err_set(e, ERR_CALLER, "metadata: at most %d members", PERSISTENT_PAIRS_MAX);
+    l->pairs = calloc(spec->pairs_n + 1, sizeof *l->pairs);
+    if (!l->pairs)
+        return err_set(e, ERR_HOST, "no memory");
+    for (size_t i = 0; i < spec->pairs_n; i++) {
+        const struct exec_var *v = &spec->pairs[i];
+        struct pair *pair = &l->pairs[l->pairs_n++];
+
+        pair->key = strndup(v->name.p, v->name.n);
+        pair->value = strndup(v->value.p, v->value.n);
+        if (!pair->key || !pair->value)
+            return err_set(e, ERR_HOST, "no memory");
+    }
+    return 0;
+}
+
 static struct persistent *persistent_new(struct sandboxes *s, const struct persistent_spec *spec,
                                          const struct place *where)
 {
@@ -376,12 +514,13 @@ static struct persistent *persistent_new(struct sandboxes *s, const struct persi
     p->jail = where->jail;
     random_base36(tail, ID_RANDOM);
     (void)snprintf(p->id, sizeof p->id, "sb%s", tail);
-    (void)snprintf(p->name, sizeof p->name, "%s", spec->name[0] ? spec->name : p->id);
-    (void)clock_iso(p->created_at);
-    p->created_us = p->used_us = clock_us();
     random_hex(p->access.token, ACCESS_TOKEN / 2);
     random_hex(p->access.traffic, ACCESS_TOKEN / 2);
-    p->idle_ms = spec->idle_ms;
+    p->access.private_ports = spec->private_ports;
+    p->label.own_home = spec->own_home;
+    set_life(&p->life, spec);
+    p->life.serial = ++s->serial;
+    p->sampled.at_us = p->life.used_us;
     p->limits = spec->limits;
     p->network = spec->network;
     TAILQ_INIT(&p->activities);
@@ -407,7 +546,7 @@ int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
         return err_set(e, ERR_HOST, "no memory for a sandbox");
     TAILQ_INSERT_TAIL(&s->ending, p, link); /* until it is complete */
     p->packages = spec->packages;
-    if (put_env(p, spec, e) < 0 || start(p, e) < 0) {
+    if (put_label(p, spec, e) < 0 || put_env(p, spec, e) < 0 || start(p, e) < 0) {
         p->packages = NULL; /* the caller's again */
         persistent_free(p);
         return -1;
@@ -415,14 +554,13 @@ int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
     TAILQ_REMOVE(&s->ending, p, link);
     TAILQ_INSERT_TAIL(&s->list, p, link);
     s->n++;
-    if (strcmp(p->name, default_name) == 0)
+    if (strcmp(p->label.name, default_name) == 0)
         s->standard = p; /* whoever made it: the verbs without a name mean it */
-    if (p->idle_ms > 0)
-        arm(p, p->idle_ms);
+    persistent_set_end(p, spec->span_ms);
     if (p->network == NET_HOST)
         seed_resolver(p);
     log_event(&s->app->log, LOG_INFO, "sandbox_created", LOG_STR("sandbox_id", p->id),
-              LOG_STR("name", p->name));
+              LOG_STR("name", p->label.name));
     *ret = p;
     return 0;
 }
@@ -472,6 +610,44 @@ static int make_default(struct sandboxes *s, struct err *e)
     return sandboxes_create(s, &spec, &s->standard, e);
 }
 
+static bool is_meant(const struct persistent *p, const struct sandboxes_query *q)
+{
+    const struct life *l = &p->life;
+
+    if ((q->states && !(q->states & BIT(p->state))) || l->created_ms < q->since_ms ||
+        (q->template && strcmp(p->label.template, q->template) != 0))
+        return false;
+    if (q->after && (q->oldest_first ? l->serial <= q->after : l->serial >= q->after))
+        return false;
+    for (size_t i = 0; i < q->pairs_n; i++) {
+        const char *value = persistent_pair(p, q->pairs[i].name.p);
+
+        if (!value || strcmp(value, q->pairs[i].value.p) != 0)
+            return false;
+    }
+    return true;
+}
+
+size_t sandboxes_select(const struct sandboxes *s, const struct sandboxes_query *q, size_t max,
+                        const struct persistent **ret, bool *ret_more)
+{
+    const struct persistent *p =
+        q->oldest_first ? TAILQ_FIRST(&s->list) : TAILQ_LAST(&s->list, persistent_list);
+    size_t n = 0;
+
+    *ret_more = false;
+    for (; p; p = q->oldest_first ? TAILQ_NEXT(p, link) : TAILQ_PREV(p, persistent_list, link)) {
+        if (!is_meant(p, q))
+            continue;
+        if (n == max) {
+            *ret_more = true;
+            break;
+        }
+        ret[n++] = p;
+    }
+    return n;
+}
+
 struct persistent *sandboxes_get(struct sandboxes *s, const char *id)
 {
     struct persistent *p;
@@ -493,7 +669,7 @@ int sandboxes_find(struct sandboxes *s, const char *id, struct persistent **ret,
         return 0;
     }
     TAILQ_FOREACH(p, &s->list, link)
-    if (strcmp(p->id, id) == 0 || strcmp(p->name, id) == 0) {
+    if (strcmp(p->id, id) == 0 || strcmp(p->label.name, id) == 0) {
         *ret = p;
         return 0;
     }

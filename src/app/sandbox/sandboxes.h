@@ -4,7 +4,12 @@
  * by name. Files, processes, environment and the bound port live until the sandbox
  * is deleted, has been idle for too long, or dies.
  *
- *   created ──▶ alive ──deleted, idle, died──▶ ending ──no activity──▶ freed
+ *   running ◀──pause, resume──▶ paused
+ *      └──────deleted, idle, end of life, died──▶ ending ──no activity──▶ freed
+ *
+ * Its life ends when it has been idle for too long, or at a fixed time, whichever is first; at that
+ * time it may be paused instead. A paused sandbox keeps its memory and its processes, which use no
+ * processor time; its life does not run out.
  *
  * Each request and each background process is an activity: the sandbox stays in memory
  * until the last is gone, and one with an activity is not idle. An ending sandbox
@@ -42,7 +47,9 @@ enum {
     PERSISTENT_ID_MAX = 40,
     PERSISTENT_NAME_MAX = 128,
     PERSISTENT_PORT_MAX = 256,
-    ACCESS_TOKEN = 40, /* characters of each token */
+    ACCESS_TOKEN = 40,            /* characters of each token */
+    PERSISTENT_TEMPLATE_MAX = 64, /* of a template's name */
+    PERSISTENT_PAIRS_MAX = 256,   /* of metadata */
     SANDBOXES_PATH_MAX = 4096,
 };
 
@@ -76,14 +83,46 @@ struct access {
     bool private_ports;
 };
 
+enum persistent_state {
+    PERSISTENT_RUNNING,
+    PERSISTENT_PAUSED,
+    PERSISTENT_ENDING, /* not found any more */
+    PERSISTENT_STATE_COUNT,
+};
+const char *persistent_state_name(enum persistent_state s); /* "running", ... */
+
+/* When it began and when it ends. *_us are monotonic. */
+struct life {
+    char created_at[CLOCK_ISO_MAX];
+    int64_t created_ms; /* since 1970, for people */
+    uint64_t serial;    /* in the order they were made; never used again */
+    uint64_t used_us;
+    uint64_t idle_ms;  /* 0: it may be idle for ever */
+    uint64_t ends_us;  /* whatever happens in it; 0: at no fixed time */
+    int64_t ends_ms;   /* since 1970, for people */
+    uint64_t span_ms;  /* of the fixed time as asked for at first: again after being woken up */
+    bool pause_at_end; /* paused then, instead of ended */
+    bool wakes;        /* a request resumes it */
+};
+
+/* What its owner said about it. */
+struct label {
+    char name[PERSISTENT_NAME_MAX + 1];
+    char template[PERSISTENT_TEMPLATE_MAX + 1];
+    struct pair {
+        char *key, *value; /* owned */
+    } * pairs;             /* owned: metadata */
+    size_t pairs_n;
+    bool own_home; /* commands begin in /home/user, not in /workspace */
+};
+
 struct persistent {
     struct sandboxes *all; /* borrowed */
     TAILQ_ENTRY(persistent) link;
     char id[PERSISTENT_ID_MAX + 1];
-    char name[PERSISTENT_NAME_MAX + 1];
-    char created_at[CLOCK_ISO_MAX];
-    uint64_t created_us, used_us; /* monotonic */
-    uint64_t idle_ms;             /* 0: it may be idle for ever */
+    struct label label;
+    struct life life;
+    enum persistent_state state; /* only move() writes it */
     struct access access;
     struct limits limits;
     char **env; /* owned: NAME=value, NULL-terminated */
@@ -92,7 +131,6 @@ struct persistent {
     struct jail *jail;           /* borrowed: where it was made */
     struct shelf_item *packages; /* held; NULL: none */
     enum net_mode network;
-    bool ending;
     char port[PERSISTENT_PORT_MAX + 1]; /* bound; "": none */
     struct activities activities;
     struct {
@@ -102,6 +140,10 @@ struct persistent {
     } processes;
     struct context_list contexts;
     size_t contexts_n;
+    struct {
+        uint64_t at_us;
+        int64_t cpu_us;
+    } sampled;             /* when its use of the processor was asked for last */
     struct expose *expose; /* owned: its own proxy, if it ever had a port bound */
     struct event *timer;   /* owned */
     struct {
@@ -115,6 +157,7 @@ struct sandboxes {
     struct app *app; /* borrowed */
     struct persistent_list list, ending;
     size_t n;
+    uint64_t serial;               /* of the last one that was made */
     struct persistent *standard;   /* the default one; NULL: not made yet */
     char cwd[SANDBOXES_PATH_MAX];  /* of the daemon, */
     char home[SANDBOXES_PATH_MAX]; /* and its user's */
@@ -124,10 +167,16 @@ must_check int sandboxes_open(struct app *a, struct sandboxes **ret, struct err 
 void sandboxes_close(struct sandboxes *s); /* NULL is fine */
 
 struct persistent_spec {
-    const char *name;      /* "": its id */
+    const char *name;             /* "": its id */
+    const char *template;         /* NULL or "": none */
+    const struct exec_var *pairs; /* metadata */
+    size_t pairs_n;
+    uint64_t span_ms; /* until its end; 0: at no fixed time */
+    bool pause_at_end, wakes;
+    bool own_home, private_ports;
     const char *isolation; /* name of a jail; NULL or "": the default */
     struct limits limits;
-    uint64_t idle_ms;
+    uint64_t idle_ms; /* 0: never too long */
     enum net_mode network;
     struct shelf_item *packages; /* taken if it succeeds; NULL: none */
     const struct exec_var *env;
@@ -141,19 +190,44 @@ must_check int sandboxes_create(struct sandboxes *s, const struct persistent_spe
 /* By id or name; "default" is made when it is not there. ERR_ABSENT. */
 must_check int sandboxes_find(struct sandboxes *s, const char *id, struct persistent **ret,
                               struct err *e);
+
+/* Which sandboxes, and how many of them. */
+struct sandboxes_query {
+    const struct exec_var *pairs; /* every one of them in the metadata */
+    size_t pairs_n;
+    unsigned states;      /* BIT(enum persistent_state), 0: all */
+    int64_t since_ms;     /* made then or later */
+    const char *template; /* NULL: any */
+    bool oldest_first;
+    uint64_t after; /* the serial of the last one of the page before; 0: there was none */
+};
+/* Up to `max` of them, in order. *ret_more: there are more behind the last. */
+size_t sandboxes_select(const struct sandboxes *s, const struct sandboxes_query *q, size_t max,
+                        const struct persistent **ret, bool *ret_more);
 /* By its id alone; NULL: there is none. */
 struct persistent *sandboxes_get(struct sandboxes *s, const char *id);
 /* Everything inside dies; it is not found any more. freed() comes when nothing of it is left. */
 typedef void persistent_freed_fn(void *user);
 void sandboxes_delete(struct persistent *p, persistent_freed_fn *freed, void *user);
 
+/* Its life ends span_ms from now, or at no fixed time (0). */
+void persistent_set_end(struct persistent *p, uint64_t span_ms);
+/* The same, if that is later than it would end anyhow. */
+void persistent_lengthen(struct persistent *p, uint64_t span_ms);
+/* Stops all its processes, which keep their memory; those who wait for them are not answered until
+ * it is resumed. */
+must_check int persistent_pause(struct persistent *p, struct err *e);
+must_check int persistent_resume(struct persistent *p, struct err *e);
+/* The value of a pair of its metadata, or NULL. */
+const char *persistent_pair(const struct persistent *p, const char *key);
+
 /* What its control groups say. */
 void persistent_usage(const struct persistent *p, struct usage *ret);
 /* Which system directories can be changed inside: bit 0 /usr, 1 /usr/local, 2 /etc. */
 unsigned persistent_writable(const struct persistent *p);
 
-/* Where commands and relative paths begin, and HOME: /workspace, or the daemon's own if the
- * sandbox's files are the host's. */
+/* Where commands and relative paths begin, and HOME: /workspace or /home/user, or the daemon's own
+ * if the sandbox's files are the host's. */
 const char *persistent_cwd(const struct persistent *p);
 const char *persistent_home(const struct persistent *p);
 

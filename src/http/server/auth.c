@@ -14,6 +14,7 @@
 #include "base/os.h"
 #include "base/random.h"
 #include "base/secret.h"
+#include "base/sha256.h"
 
 enum {
     AUTH_SECRET_MAX = 8192, /* bytes; a head has no room for more anyway */
@@ -25,10 +26,12 @@ struct auth {
     enum auth_mode mode;
     char *secret; /* owned; NULL: not claimed yet */
     size_t secret_n;
-    char *path; /* owned; pool only */
+    char key[AUTH_KEY_MAX]; /* of the secret */
+    char *path;             /* owned; pool only */
     /* the secret before this one, accepted until then (clock_us); owned; NULL: none */
     char *previous;
     size_t previous_n;
+    char previous_key[AUTH_KEY_MAX];
     uint64_t previous_until;
 };
 
@@ -61,12 +64,24 @@ bool auth_has_secret(const struct auth *a)
     return a->secret != NULL;
 }
 
+void auth_key_of(const char *secret, char out[AUTH_KEY_MAX])
+{
+    static const char salt[] = "e2b key of ";
+    char digest[SHA256_HEX], text[AUTH_SECRET_MAX + sizeof salt];
+
+    (void)snprintf(text, sizeof text, "%s%s", salt, secret);
+    sha256_hex(text, strlen(text), digest);
+    (void)snprintf(out, AUTH_KEY_MAX, "e2b_%.40s", digest);
+    explicit_bzero(text, sizeof text);
+}
+
 static int secret_set(struct auth *a, const char *p, size_t n, struct err *e)
 {
     a->secret = strndup(p, n);
     if (!a->secret)
         return err_set(e, ERR_HOST, "out of memory");
     a->secret_n = n;
+    auth_key_of(a->secret, a->key);
     return 0;
 }
 
@@ -95,6 +110,7 @@ int auth_replace(struct auth *a, const char *secret, uint64_t overlap_ms, struct
         return -1;
     }
     previous_forget(a);
+    auth_key_of(old, a->previous_key);
     a->previous = old;
     a->previous_n = old_n;
     a->previous_until = clock_us() + overlap_ms * US_PER_MS;
@@ -289,7 +305,8 @@ static bool is_previous(struct auth *a, const char *token, size_t n)
         previous_forget(a);
         return false;
     }
-    return secret_is(token, n, a->previous, a->previous_n);
+    return secret_is(token, n, a->previous, a->previous_n) ||
+           secret_text_is(token, a->previous_key);
 }
 
 const char *auth_bearer(const char *authorization)
@@ -311,7 +328,7 @@ enum auth_verdict auth_check(struct auth *a, const char *token, struct err *e)
         return AUTH_REFUSED;
     if (!a->secret)
         return claim(a, token, n, e);
-    if (secret_is(token, n, a->secret, a->secret_n))
+    if (secret_is(token, n, a->secret, a->secret_n) || secret_text_is(token, a->key))
         return AUTH_OK;
     return is_previous(a, token, n) ? AUTH_OK : AUTH_REFUSED;
 }

@@ -52,6 +52,13 @@ enum auth_verdict {
     AUTH_BROKEN,  /* 500: the claim could not be kept; nothing is claimed */
 };
 
+/*
+ * The secret in the form that E2B's SDKs insist on: "e2b_" and digits of its digest. It is accepted
+ * wherever the secret is.
+ */
+enum { AUTH_KEY_MAX = 48 };
+void auth_key_of(const char *secret, char out[AUTH_KEY_MAX]);
+
 /* The token in the value of an Authorization header; NULL: none. */
 const char *auth_bearer(const char *authorization);
 /*

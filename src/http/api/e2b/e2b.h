@@ -35,6 +35,11 @@ void e2b_reply_closed_port(struct http_call *c, const char *id, uint16_t port);
 void e2b_reply_text(struct http_call *c, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* e2b: the control plane */
+api_fn e2b_create, e2b_create_old, e2b_list, e2b_list_old, e2b_info, e2b_kill, e2b_timeout;
+api_fn e2b_refresh, e2b_connect, e2b_resume, e2b_pause, e2b_metrics, e2b_logs, e2b_template_alias;
+api_fn e2b_no_snapshots, e2b_no_templates, e2b_no_volumes, e2b_no_rules;
+
 /* e2b_envd: RPC; each is one row of e2b_dialect.c. */
 api_fn e2b_process_start, e2b_process_connect, e2b_process_list, e2b_process_send_input;
 api_fn e2b_process_close_stdin, e2b_process_send_signal, e2b_process_update;

@@ -74,7 +74,36 @@ static const struct route ports_rows[] = {
 };
 
 static const struct route control_rows[] = {
-    {"GET", "/sandboxes", e2b_health, ROUTE_AUTH, "control", "to come"},
+    {"POST",   "/v2/sandboxes",                 e2b_create,         ROUTE_AUTH | ROUTE_BODY, "control", "make a sandbox"},
+    {"POST",   "/sandboxes",                    e2b_create_old,     ROUTE_AUTH | ROUTE_BODY, "control", "make a sandbox"},
+    {"GET",    "/v2/sandboxes",                 e2b_list,           ROUTE_AUTH, "control", "sandboxes, page by page"},
+    {"GET",    "/sandboxes",                    e2b_list_old,       ROUTE_AUTH, "control", "those that run"},
+    {"GET",    "/sandboxes/*",                  e2b_info,           ROUTE_AUTH, "control", "a sandbox"},
+    {"DELETE", "/sandboxes/*",                  e2b_kill,           ROUTE_AUTH, "control", "end it"},
+    {"POST",   "/sandboxes/*/connect",          e2b_connect,        ROUTE_AUTH | ROUTE_BODY, "control", "resume it, or lengthen its life"},
+    {"GET",    "/sandboxes/*/logs",             e2b_logs,           ROUTE_AUTH, "control", "nothing: it keeps none"},
+    {"GET",    "/v2/sandboxes/*",               e2b_info,           ROUTE_AUTH, "control", "a sandbox"},
+    {"DELETE", "/v2/sandboxes/*",               e2b_kill,           ROUTE_AUTH, "control", "end it"},
+    {"POST",   "/v2/sandboxes/*/connect",       e2b_connect,        ROUTE_AUTH | ROUTE_BODY, "control", "resume it, or lengthen its life"},
+    {"GET",    "/v2/sandboxes/*/logs",          e2b_logs,           ROUTE_AUTH, "control", "nothing: it keeps none"},
+    {"POST",   "/sandboxes/*/timeout",          e2b_timeout,        ROUTE_AUTH | ROUTE_BODY, "control", "when its life ends"},
+    {"POST",   "/sandboxes/*/refreshes",        e2b_refresh,        ROUTE_AUTH | ROUTE_BODY, "control", "lengthen its life"},
+    {"POST",   "/sandboxes/*/pause",            e2b_pause,          ROUTE_AUTH | ROUTE_BODY, "control", "pause it"},
+    {"POST",   "/sandboxes/*/resume",           e2b_resume,         ROUTE_AUTH | ROUTE_BODY, "control", "resume it"},
+    {"GET",    "/sandboxes/*/metrics",          e2b_metrics,        ROUTE_AUTH, "control", "what it uses"},
+    {"PUT",    "/sandboxes/*/network",          e2b_no_rules,       ROUTE_AUTH | ROUTE_BODY, "control", "not offered"},
+    {"POST",   "/sandboxes/*/snapshots",        e2b_no_snapshots,   ROUTE_AUTH | ROUTE_BODY, "control", "not offered"},
+    {"POST",   "/sandboxes/*/fork",             e2b_no_snapshots,   ROUTE_AUTH | ROUTE_BODY, "control", "not offered"},
+    {"GET",    "/snapshots",                    e2b_no_snapshots,   ROUTE_AUTH, "control", "not offered"},
+    {"GET",    "/templates/aliases/*",          e2b_template_alias, ROUTE_AUTH, "control", "is there such a template"},
+    {"GET",    "/templates/**",                 e2b_no_templates,   ROUTE_AUTH | ROUTE_ANY_METHOD, "control", "not offered"},
+    {"GET",    "/v2/templates/**",              e2b_no_templates,   ROUTE_AUTH | ROUTE_ANY_METHOD, "control", "not offered"},
+    {"GET",    "/v3/templates",                 e2b_no_templates,   ROUTE_AUTH | ROUTE_ANY_METHOD, "control", "not offered"},
+    {"GET",    "/templates",                    e2b_no_templates,   ROUTE_AUTH | ROUTE_ANY_METHOD, "control", "not offered"},
+    {"GET",    "/volumes",                      e2b_no_volumes,     ROUTE_AUTH | ROUTE_ANY_METHOD, "control", "not offered"},
+    {"GET",    "/volumes/**",                   e2b_no_volumes,     ROUTE_AUTH | ROUTE_ANY_METHOD, "control", "not offered"},
+    {"GET",    "/secrets",                      e2b_no_volumes,     ROUTE_AUTH | ROUTE_ANY_METHOD, "control", "not offered"},
+    {"GET",    "/secrets/**",                   e2b_no_volumes,     ROUTE_AUTH | ROUTE_ANY_METHOD, "control", "not offered"},
 };
 /* clang-format on */
 

@@ -7,6 +7,7 @@
 #include "app/sandbox/expose.h"
 #include "app/sandbox/process.h"
 #include "app/sandbox/sandboxes.h"
+#include "app/sandbox/template.h"
 #include "base/json.h"
 #include "base/jw.h"
 #include "http/api/api.h"
@@ -18,8 +19,10 @@ enum {
     ESCAPE_FACTOR = 6,
     ENV_MAX = 4096,
     MS_PER_S = 1000,
+    NS_PER_MS = 1000000,
     MB = 20, /* bits */
     IDLE_MAX_S = 365 * 86400,
+    LIST_MAX = 1000, /* sandboxes in one answer */
 };
 
 /* ---- what is told ---- */
@@ -99,15 +102,57 @@ static void write_usage(struct jw *w, const struct persistent *p, const struct f
     jw_object_end(w);
 }
 
+static const char *const homes[] = {"/workspace", "/home/user", NULL};
+static const char *const ends[] = {"delete", "pause", NULL};
+
+static void write_life(struct jw *w, const struct persistent *p)
+{
+    const struct life *l = &p->life;
+    char text[CLOCK_ISO_MAX];
+
+    jw_kv_string(w, "ends_at",
+                 l->ends_us && p->state == PERSISTENT_RUNNING
+                     ? clock_iso_at(l->ends_ms / MS_PER_S, l->ends_ms % MS_PER_S * NS_PER_MS, text)
+                     : NULL);
+    jw_kv_string(w, "on_end", ends[l->pause_at_end]);
+    jw_kv_bool(w, "auto_resume", l->wakes);
+}
+
+static void write_label(struct jw *w, const struct persistent *p)
+{
+    const struct label *l = &p->label;
+
+    jw_kv_string(w, "template", l->template[0] ? l->template : NULL);
+    jw_key(w, "metadata");
+    jw_object(w);
+    for (size_t i = 0; i < l->pairs_n; i++)
+        jw_kv_string(w, l->pairs[i].key, l->pairs[i].value);
+    jw_object_end(w);
+}
+
+/* Whoever may ask for it has the secret, which opens every sandbox. */
+static void write_access(struct jw *w, const struct persistent *p)
+{
+    jw_key(w, "access");
+    jw_object(w);
+    jw_kv_string(w, "token", p->access.token);
+    jw_kv_string(w, "traffic_token", p->access.traffic);
+    jw_kv_bool(w, "private_ports", p->access.private_ports);
+    jw_object_end(w);
+}
+
 /* The object is left open. */
 static void write_one(struct jw *w, const struct persistent *p)
 {
     jw_object(w);
     jw_kv_string(w, "id", p->id);
-    jw_kv_string(w, "name", p->name);
-    jw_kv_string(w, "state", p->ending ? "ending" : "running");
-    jw_kv_string(w, "created_at", p->created_at);
-    jw_kv_int(w, "timeout", (int64_t)(p->idle_ms / MS_PER_S));
+    jw_kv_string(w, "name", p->label.name);
+    jw_kv_string(w, "state", persistent_state_name(p->state));
+    jw_kv_string(w, "created_at", p->life.created_at);
+    jw_kv_int(w, "timeout", (int64_t)(p->life.idle_ms / MS_PER_S));
+    write_life(w, p);
+    write_label(w, p);
+    jw_kv_string(w, "home", persistent_home(p));
     write_limits(w, &p->limits);
     jw_kv_string(w, "isolation", p->jail->ops->name);
     jw_key(w, "network");
@@ -148,6 +193,8 @@ static size_t json_max(const struct persistent *p)
 
     for (size_t i = 0; i < p->env_n; i++)
         n += strcspn(p->env[i], "=") * ESCAPE_FACTOR + 4;
+    for (size_t i = 0; i < p->label.pairs_n; i++)
+        n += (strlen(p->label.pairs[i].key) + strlen(p->label.pairs[i].value)) * ESCAPE_FACTOR + 8;
     return n;
 }
 
@@ -157,6 +204,7 @@ static void reply_one(struct http_call *c, int status, const struct persistent *
     struct jw w = JW(&body);
 
     write_one(&w, p);
+    write_access(&w, p);
     jw_object_end(&w);
     http_reply_json(c, status, &body);
 }
@@ -223,6 +271,7 @@ static void on_looked(void *user, struct file_result *r)
 
     l->filework = NULL;
     write_one(&w, p);
+    write_access(&w, p);
     write_writable(&w, p);
     write_usage(&w, p, r);
     jw_object_end(&w);
@@ -283,11 +332,14 @@ struct limits_body {
 };
 
 struct create_body {
-    struct bytes name, isolation;
-    struct shape_strings env;
+    struct bytes name, isolation, template;
+    struct shape_strings env, metadata;
+    int home, on_end; /* indices of homes[], ends[] */
+    bool auto_resume, private_ports;
     struct limits_body limits;
     struct json_value network, packages;
     double timeout_s; /* below 0: not given */
+    double lifetime_s;
 };
 
 static const struct {
@@ -368,6 +420,16 @@ static const struct shape_field create_fields[] = {
      .schema = PACKAGES_SCHEMA, .help = "name of a set of packages, or its lists"},
     {"timeout", SHAPE_NUMBER, 0, AT(timeout_s), 0, IDLE_MAX_S, NULL,
      "seconds without a request after which it is deleted; 0: never"},
+    {"lifetime", SHAPE_NUMBER, 0, AT(lifetime_s), 0, IDLE_MAX_S, NULL,
+     "seconds after which its life ends, whatever happens in it; 0: never"},
+    {"on_end", SHAPE_CHOICE, 0, AT(on_end), .words = ends, .help = "what happens then, default delete"},
+    {"auto_resume", SHAPE_BOOL, 0, AT(auto_resume), .help = "a request to it resumes it while it is paused"},
+    {"metadata", SHAPE_STRINGS, 0, AT(metadata), 0, PERSISTENT_PAIRS_MAX, NULL, "texts of your own, to find it by"},
+    {"template", SHAPE_STRING, 0, AT(template), 0, 0, check_text,
+     "base, code-interpreter-v1 or one of SANDBOX_TEMPLATES"},
+    {"home", SHAPE_CHOICE, 0, AT(home), .words = homes, .help = "where commands begin, and HOME; default /workspace"},
+    {"private_ports", SHAPE_BOOL, 0, AT(private_ports),
+     .help = "its ports are open only to who has its traffic token"},
 };
 #undef AT
 /* clang-format on */
@@ -407,6 +469,14 @@ static struct persistent_spec spec_of(const struct app *a, const struct create_b
         .idle_ms = b->timeout_s < 0 ? a->config.sandbox_idle_s * MS_PER_S
                                     : (uint64_t)(b->timeout_s * MS_PER_S),
         .network = network,
+        .template = b->template.p,
+        .pairs = b->metadata.v,
+        .pairs_n = b->metadata.n,
+        .span_ms = (uint64_t)(b->lifetime_s * MS_PER_S),
+        .pause_at_end = b->on_end == 1,
+        .wakes = b->auto_resume,
+        .own_home = b->home == 1,
+        .private_ports = b->private_ports,
     };
     struct limits *l = &spec.limits;
 
@@ -421,12 +491,37 @@ static struct persistent_spec spec_of(const struct app *a, const struct create_b
     return spec;
 }
 
+/* A set of packages as a request would name it. */
+struct set_name {
+    char text[PERSISTENT_NAME_MAX + 3];
+    struct json_value value;
+};
+
+/* The packages are those of the request, else those of its template. False: answered. */
+static bool take_template(struct http_call *c, const struct create_body *b, struct set_name *ret)
+{
+    char set[PERSISTENT_NAME_MAX + 1] = "";
+    struct err e;
+
+    if (b->template.p && !template_find(http_app(c), b->template.p, set)) {
+        (void)err_set(&e, ERR_CALLER, "template: there is no '%.64s'", b->template.p);
+        http_reply_error(c, &e);
+        return false;
+    }
+    ret->value = b->packages;
+    if (set[0] && !b->packages.p)
+        ret->value = (struct json_value){
+            JSON_STRING, ret->text, (size_t)snprintf(ret->text, sizeof ret->text, "\"%s\"", set)};
+    return true;
+}
+
 void api_sandbox_create(struct http_call *c)
 {
     struct app *a = http_app(c);
     cleanup_with(shaping_done) struct shaping s = {0};
     struct create_body b = {.timeout_s = -1};
     struct persistent_spec spec;
+    struct set_name packages;
     struct persistent *p;
     enum net_mode network;
     struct err e;
@@ -438,7 +533,9 @@ void api_sandbox_create(struct http_call *c)
         return;
     }
     spec = spec_of(a, &b, network);
-    if (packages_take(c, b.packages, api_sandbox_create, &spec.packages) != PACKAGES_GO)
+    if (!take_template(c, &b, &packages))
+        return;
+    if (packages_take(c, packages.value, api_sandbox_create, &spec.packages) != PACKAGES_GO)
         return;
     if (sandboxes_create(a->sandboxes, &spec, &p, &e) < 0) {
         package_set_release(spec.packages);
