@@ -43,16 +43,22 @@ static int check_choice(struct config *c, size_t option, const char *const *word
                    config_options[option].env, value, allowed);
 }
 
-/* DISABLE_BWRAP is the older spelling of ISOLATION=subprocess; only a stronger source that names
- * an isolation outweighs it. */
+/* Platforms set DISABLE_BWRAP where their containers cannot run bubblewrap. It allows that there is
+ * no isolation, and asks for as much as there is: what native gives, even without limits. An
+ * isolation that is named by the same source or a stronger one outweighs it. */
 static void apply_disable_bwrap(struct config *c)
 {
     unsigned char origin = c->origin[OPTION_disable_bwrap];
 
-    if (!c->disable_bwrap || c->origin[OPTION_isolation] > origin)
+    if (!c->disable_bwrap ||
+        (c->origin[OPTION_isolation] >= origin && c->origin[OPTION_isolation] != CONFIG_DEFAULT))
         return;
-    (void)snprintf(c->isolation, sizeof c->isolation, "subprocess");
+    (void)snprintf(c->isolation, sizeof c->isolation, "native,subprocess");
     c->origin[OPTION_isolation] = origin;
+    if (c->origin[OPTION_isolation_level] != CONFIG_DEFAULT)
+        return;
+    (void)snprintf(c->isolation_level, sizeof c->isolation_level, "basic");
+    c->origin[OPTION_isolation_level] = origin;
 }
 
 static void apply_container_id(struct config *c, char *const *envp)

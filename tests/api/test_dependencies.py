@@ -593,6 +593,16 @@ def test_log_and_metrics(daemon, index, session):
     assert re.search(r"^sandbox_dependency_syncs_total [1-9]", text, re.M)
 
 
+# ---- where a platform says that there is no bubblewrap ----
+
+
+def test_disable_bwrap_leaves_packages(make_daemon, index, session):
+    daemon = make_daemon(DISABLE_BWRAP="true", ISOLATION=None, ISOLATION_LEVEL=None)
+    index.add(wheel("plain"))
+    synced(daemon, index, session, "plain")
+    assert versions(daemon, session, "plain") == "1.0"
+
+
 # ---- without root ----
 
 

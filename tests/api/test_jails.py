@@ -14,6 +14,7 @@ import pytest
 
 import harness
 from harness import marker, need, processes_with, spawn_marked, start_refused, wait_until
+from test_rootless import programs  # noqa: F401 (a fixture)
 
 CALLS = {
     "python": "def add(a, b):\n    return a + b",
@@ -242,9 +243,44 @@ def test_the_jail_of_macos_is_refused_in_words(value):
     assert "seatbelt" in refusal.stderr and "Linux only" in refusal.stderr, refusal.stderr
 
 
-def test_the_older_spelling_means_subprocess(make_daemon):
-    daemon = make_daemon(DISABLE_BWRAP="true", ISOLATION=None, RUN_AS=None)
-    assert daemon.health().json()["isolation"] == "subprocess"
+def test_disable_bwrap_keeps_what_isolation_there_is(make_daemon):
+    """Platforms set it by default: native serves, without limits where there are no control groups."""
+    daemon = make_daemon(DISABLE_BWRAP="true", ISOLATION=None, ISOLATION_LEVEL=None)
+    assert daemon.health().json()["isolation"] == "native"
+    assert daemon.execute("ls /etc/shadow", "shell")["exit_code"] == 2
+
+
+def test_an_isolation_that_is_named_outweighs_disable_bwrap(make_daemon):
+    daemon = make_daemon(DISABLE_BWRAP="true", ISOLATION="native")
+    assert jails(daemon)["native"]["allowed"] and not jails(daemon)["subprocess"]["allowed"]
+
+
+NO_NAMESPACES = """#!/bin/sh
+exec setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Ur \
+    sh -c 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$0" "$@"' {program} "$@"
+"""
+
+
+def test_disable_bwrap_where_nothing_isolates(make_daemon, tmp_path, programs):  # noqa: F811
+    """As in most containers: programs run all the same, packages are refused with the reason."""
+    need(harness.ROOT and harness.JAIL == "native", "root makes the place where user namespaces are forbidden")
+    started = tmp_path / "started"
+    started.write_text(NO_NAMESPACES.format(program=programs / "sandbox-executor"))
+    for path in (tmp_path, started):
+        path.chmod(0o755)
+    state = tmp_path / "state"
+    state.mkdir()
+    os.chown(state, 65534, 65534)
+    daemon = make_daemon(binary=started, DISABLE_BWRAP="true", ISOLATION=None, ISOLATION_LEVEL=None, STATE_DIR=state)
+    health = daemon.health().json()
+    assert health["isolation"] == "subprocess" and "without isolation" in health["warning"]
+    assert daemon.printed("echo ran") == "ran\n"
+    body = {"session_id": "a", "language_runtime": "python3.11", "sync_mode": "replace", "dependencies": ["six"],
+            "python_package_index_url": "https://index.example/simple/"}
+    refused = daemon.request("POST", "/internal/session-config/sync", json=body)
+    assert refused.status == 501 and "user namespace" in refused.json()["error_detail"], refused
+    refused = daemon.request("POST", "/v1/packages", json={"python": ["six"]})
+    assert refused.status == 501 and "user namespace" in refused.json()["error_detail"], refused
 
 
 def test_an_unusable_jail_is_told_with_its_reason(make_daemon, tmp_path):

@@ -145,7 +145,7 @@ static void booleans(void **state)
 
         assert_loads(&c, cases[i].args, NULL);
         assert_int_equal(c.disable_bwrap, cases[i].want);
-        assert_string_equal(c.isolation, cases[i].want ? "subprocess" : "native");
+        assert_string_equal(c.isolation, cases[i].want ? "native,subprocess" : "native");
     }
     assert_refused(LIST("--disable-bwrap=yes"), NULL,
                    "--disable-bwrap: 'yes' is not true, false, 1 or 0");
@@ -260,7 +260,7 @@ static void files_are_read_from_either_place(void **state)
     assert_loads(&c, LIST("--config", path), LIST("SANDBOX_CONFIG=/nowhere"));
     assert_int_equal(c.port, 5);
     assert_string_equal(c.host, "h");
-    assert_string_equal(c.isolation, "subprocess");
+    assert_string_equal(c.isolation, "native,subprocess");
     assert_loads(&c, LIST("--port=6"), LIST(env));
     assert_int_equal(c.port, 6);
     assert_int_equal(c.origin[OPTION_host], CONFIG_FILE);
@@ -295,11 +295,20 @@ static void aliases_and_dependent_values(void **state)
     struct config c;
 
     (void)state;
-    assert_loads(&c, NULL, LIST("DISABLE_BWRAP=TRUE", "ISOLATION=native"));
-    assert_string_equal(c.isolation, "subprocess");
+    assert_loads(&c, NULL, LIST("DISABLE_BWRAP=TRUE"));
+    assert_string_equal(c.isolation, "native,subprocess");
+    assert_string_equal(c.isolation_level, "basic");
     assert_int_equal(c.origin[OPTION_isolation], CONFIG_ENV);
-    assert_loads(&c, LIST("--isolation=native"), LIST("DISABLE_BWRAP=true"));
+    assert_loads(&c, NULL, LIST("DISABLE_BWRAP=true", "ISOLATION_LEVEL=full"));
+    assert_string_equal(c.isolation, "native,subprocess");
+    assert_string_equal(c.isolation_level, "full");
+    assert_loads(&c, NULL, LIST("DISABLE_BWRAP=true", "ISOLATION=native"));
     assert_string_equal(c.isolation, "native");
+    assert_string_equal(c.isolation_level, "full");
+    assert_loads(&c, LIST("--isolation=bwrap"), LIST("DISABLE_BWRAP=true"));
+    assert_string_equal(c.isolation, "bwrap");
+    assert_loads(&c, LIST("--disable-bwrap"), LIST("ISOLATION=bwrap"));
+    assert_string_equal(c.isolation, "native,subprocess");
     assert_loads(&c, NULL, LIST("WORKSPACE_PATH=s3://bucket/x"));
     assert_string_equal(c.workspace_path, "/workspace");
     assert_loads(&c, NULL, LIST("WORKSPACE_PATH=/srv/s3:"));

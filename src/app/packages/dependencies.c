@@ -249,6 +249,21 @@ static const struct task_kind kind = {
     .account = account,
 };
 
+int dependencies_refuse(const struct app *a, struct err *e)
+{
+    const struct jail_option *o = a->jails;
+
+    while (o < a->jails + JAILS_MAX && o->name && strcmp(o->name, "native") != 0)
+        o++;
+    if (o == a->jails + JAILS_MAX || !o->name || o->jail)
+        return err_set(e, ERR_HOST, "jail '%s' cannot install packages; 'native' can",
+                       a->jail->ops->name);
+    return err_set(
+        e, ERR_HOST,
+        "jail '%s' cannot install packages; 'native' can, but cannot be used here: %.300s",
+        a->jail->ops->name, o->why.text);
+}
+
 int dependencies_sync(struct app *a, const struct dependency_order *o, struct dependency_sync **ret,
                       struct err *e)
 {
@@ -257,8 +272,7 @@ int dependencies_sync(struct app *a, const struct dependency_order *o, struct de
     if (a->stopping)
         return err_set(e, ERR_BUSY, "the service is shutting down");
     if (!a->shelf)
-        return err_set(e, ERR_HOST, "jail '%s' cannot install dependencies; 'native' can",
-                       a->jail->ops->name);
+        return dependencies_refuse(a, e);
     s = calloc(1, sizeof *s);
     if (!s)
         return err_set(e, ERR_HOST, "no memory for dependencies");

@@ -69,6 +69,8 @@ struct dependency_order {
 /* May all of these be handed to an installer? ERR_CALLER names the first that may not. */
 must_check int dependencies_check(const struct bytes *specs, size_t specs_n,
                                   const struct bytes *npm, size_t npm_n, struct err *e);
+/* Why nothing can be installed where there is no shelf. Returns -1. */
+int dependencies_refuse(const struct app *a, struct err *e);
 /* Queues or starts it: 0, or -1 when something is refused (ERR_CALLER, ERR_DENIED), nothing more
  * can be queued (ERR_BUSY), or this host cannot do it (ERR_HOST). */
 must_check int dependencies_sync(struct app *a, const struct dependency_order *o,

@@ -376,9 +376,7 @@ static int check(const struct app *a, const struct package_want *w, struct err *
     list_views(w->npm, w->npm_n, npm);
     if (dependencies_check(python, w->python_n, npm, w->npm_n, e) < 0)
         return -1;
-    return a->shelf ? 0
-                    : err_set(e, ERR_HOST, "jail '%s' cannot install packages; 'native' can",
-                              a->jail->ops->name);
+    return a->shelf ? 0 : dependencies_refuse(a, e);
 }
 
 /* The set that had the name has none any more. */
