@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -16,11 +17,15 @@
 #include "init/archive.h"
 #include "init/beside.h"
 #include "init/entries.h"
+#include "init/entry.h"
 #include "init/fs.h"
 #include "init/helper.h"
 #include "init/loopback.h"
+#include "init/notify.h"
 #include "init/process_tree.h"
 #include "init/remove.h"
+#include "init/transfer.h"
+#include "init/walk.h"
 #include "init/watch.h"
 
 enum {
@@ -34,7 +39,7 @@ struct request {
     int sock;
     const struct init_msg *m;
     const char *path;
-    const char *bytes; /* behind the path */
+    const char *bytes; /* behind the path, with a NUL behind them */
     size_t bytes_n;
     int fd; /* that came along, or -1 */
     bool shared;
@@ -222,35 +227,89 @@ static int upload_end(struct upload *u)
     return beside_commit(&u->beside, u->base);
 }
 
+/* All bytes of the descriptor, inflated by the sandbox's own gzip. -EBADMSG: they are no gzip. */
+static int inflate_rest(int from, int to)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        if (dup2(from, 0) >= 0 && dup2(to, 1) >= 0)
+            (void)execle("/usr/bin/gzip", "gzip", "-dcq", (char *)NULL, (char *[]){NULL});
+        _exit(127);
+    }
+    if (pid < 0)
+        return -errno;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -errno;
+    if (!WIFEXITED(status))
+        return -ECANCELED;
+    /* 2 is a warning: bytes behind the end are ignored. */
+    return WEXITSTATUS(status) == 127 ? -ENOSYS : WEXITSTATUS(status) == 1 ? -EBADMSG : 0;
+}
+
+static int write_content(const struct request *r, const struct upload *u, int64_t *total)
+{
+    struct stat st;
+    int e;
+
+    if (r->fd < 0)
+        return 0;
+    if (!(r->m->arg & WRITE_GZIP))
+        return copy_rest(r->fd, upload_fd(u), total);
+    e = inflate_rest(r->fd, upload_fd(u));
+    if (e == 0 && fstat(upload_fd(u), &st) == 0)
+        *total = st.st_size;
+    return e;
+}
+
+/* A file system that keeps no metadata loses it: the content is what counts. */
+static int write_metadata(const struct request *r, const struct upload *u)
+{
+    int e = 0;
+
+    if (r->m->token > 0 && r->m->token <= r->bytes_n)
+        e = entry_set_metadata(upload_fd(u), r->bytes, r->m->token);
+    return e == -ENOTSUP || e == -EPERM ? 0 : e;
+}
+
+static int write_file(const struct request *r, struct upload *u, struct init_msg *done,
+                      enum help_op *ret_op)
+{
+    struct stat st;
+    int e = upload_open(u, r->path);
+
+    if (e < 0)
+        return e;
+    *ret_op = HELP_OP_WRITE;
+    e = write_content(r, u, &done->size);
+    if (e == 0)
+        e = write_metadata(r, u);
+    if (e == 0 && is_given_up(r->sock))
+        e = -ECANCELED;
+    if (e == 0 && fstat(upload_fd(u), &st) == 0)
+        fill_stat(done, &st);
+    return e < 0 ? e : upload_end(u);
+}
+
 static void verb_write(const struct request *r)
 {
     struct init_msg m = {.verb = HELP_DONE};
     struct upload u = {.beside = BESIDE_NONE, .dir = -1, .fd = -1};
     enum help_op op = HELP_OP_OPEN;
     char failed[PATH_MAX];
-    struct stat st;
     int e;
 
-    if (r->m->arg && (e = make_directories(r->path, false, failed)) < 0) {
+    if ((r->m->arg & WRITE_PARENTS) && (e = make_directories(r->path, false, failed)) < 0) {
         helper_done(r->sock, -e, HELP_OP_MKDIR, failed);
         return;
     }
-    e = upload_open(&u, r->path);
-    if (e == 0) {
-        op = HELP_OP_WRITE;
-        m.size = (int64_t)r->bytes_n;
-        e = fd_write_all(upload_fd(&u), r->bytes, r->bytes_n);
-    }
-    if (e == 0 && r->fd >= 0)
-        e = copy_rest(r->fd, upload_fd(&u), &m.size);
-    if (e == 0 && is_given_up(r->sock))
-        e = -ECANCELED;
-    if (e == 0 && fstat(upload_fd(&u), &st) == 0)
-        fill_stat(&m, &st);
-    if (e == 0)
-        e = upload_end(&u);
+    e = write_file(r, &u, &m, &op);
     beside_drop(&u.beside);
     fd_close_all((int[]){u.dir, u.fd}, 2);
+    if (e == 0 && (r->m->arg & WRITE_TOLD))
+        e = entry_tell(r->sock, r->path);
     if (e == 0) {
         helper_say(r->sock, &m, NULL, 0, -1);
         return;
@@ -308,10 +367,23 @@ int files_make_directories(const char *path, char failed[PATH_MAX])
     return is_directory(path) ? 0 : make_directories(path, true, failed);
 }
 
+/* It must be new: -EEXIST or -ENOTDIR says what is there. */
+static int make_new(const struct request *r, char failed[PATH_MAX])
+{
+    struct stat st;
+    int e;
+
+    (void)snprintf(failed, PATH_MAX, "%s", r->path);
+    if (stat(r->path, &st) == 0)
+        return S_ISDIR(st.st_mode) ? -EEXIST : -ENOTDIR;
+    e = make_directories(r->path, true, failed);
+    return e < 0 ? e : entry_tell(r->sock, r->path);
+}
+
 static void verb_mkdir(const struct request *r)
 {
     char failed[PATH_MAX];
-    int e = files_make_directories(r->path, failed);
+    int e = r->m->arg ? make_new(r, failed) : files_make_directories(r->path, failed);
 
     helper_done(r->sock, -e, HELP_OP_MKDIR, e ? failed : NULL);
 }
@@ -431,6 +503,28 @@ static void verb_pack(const struct request *r)
     archive_pack(r->sock, r->m, r->path, r->fd);
 }
 
+static void verb_look(const struct request *r)
+{
+    int e = entry_tell(r->sock, r->path);
+
+    helper_done(r->sock, -e, HELP_OP_STAT, e ? r->path : NULL);
+}
+
+static void verb_walk(const struct request *r)
+{
+    walk_tell(r->sock, r->m, r->path, r->bytes_n > 0 ? r->bytes : "");
+}
+
+static void verb_transfer(const struct request *r)
+{
+    transfer_serve(r->sock, r->m, r->path, r->bytes_n > 0 ? r->bytes : "");
+}
+
+static void verb_watch(const struct request *r)
+{
+    notify_serve(r->sock, r->m, r->path);
+}
+
 static const struct {
     uint32_t verb;
     void (*serve)(const struct request *r);
@@ -446,6 +540,11 @@ static const struct {
     {HELP_UNPACK,     verb_unpack    },
     {HELP_PACK,       verb_pack      },
     {HELP_USAGE,      verb_usage     },
+    {HELP_LOOK,       verb_look      },
+    {HELP_WALK,       verb_walk      },
+    {HELP_MOVE,       verb_transfer  },
+    {HELP_COPY,       verb_transfer  },
+    {HELP_WATCH,      verb_watch     },
 };
 
 bool files_serve(int sock, const struct init_msg *m, char *bytes, size_t n, int fd, bool shared)

@@ -50,13 +50,18 @@ struct filework {
     bool paused, through;   /* through: the helper is, and everything it wrote is in the pipe */
     uint64_t got, expected; /* bytes of the archive */
     uint64_t entries;
+    /* entries and events */
+    filework_entry_fn *entry;
+    filework_event_fn *event;
 };
 
 static const uint32_t verbs[] = {
     [FILE_READ] = HELP_READ,     [FILE_WRITE] = HELP_WRITE,           [FILE_MKDIR] = HELP_MKDIR,
     [FILE_REMOVE] = HELP_REMOVE, [FILE_REMOVE_ALL] = HELP_REMOVE_ALL, [FILE_LIST] = HELP_LIST,
     [FILE_STAT] = HELP_STAT,     [FILE_CONNECT] = HELP_CONNECT,       [FILE_UNPACK] = HELP_UNPACK,
-    [FILE_PACK] = HELP_PACK,     [FILE_USAGE] = HELP_USAGE,
+    [FILE_PACK] = HELP_PACK,     [FILE_USAGE] = HELP_USAGE,           [FILE_LOOK] = HELP_LOOK,
+    [FILE_WALK] = HELP_WALK,     [FILE_MOVE] = HELP_MOVE,             [FILE_COPY] = HELP_COPY,
+    [FILE_WATCH] = HELP_WATCH,
 };
 _Static_assert(ARRAY_LEN(verbs) == FILE_VERB_COUNT, "every verb has its message");
 
@@ -66,6 +71,7 @@ static const char *const ops[] = {
     [HELP_OP_UNLINK] = "unlinkat", [HELP_OP_STAT] = "stat",     [HELP_OP_CONNECT] = "connect",
     [HELP_OP_DIRECTORY] = "chdir", [HELP_OP_START] = "exec",    [HELP_OP_LINK] = "link",
     [HELP_OP_PACK] = "pack",       [HELP_OP_UNPACK] = "unpack", [HELP_OP_TERMINAL] = "terminal",
+    [HELP_OP_RENAME] = "rename",   [HELP_OP_COPY] = "copy",     [HELP_OP_WATCH] = "watch",
 };
 _Static_assert(ARRAY_LEN(ops) == HELP_OP_COUNT, "every operation has a name");
 
@@ -265,12 +271,29 @@ void filework_on_data(struct filework *w, filework_data_fn *fn)
     (void)event_add(&w->ready, NULL);
 }
 
+void filework_on_entry(struct filework *w, filework_entry_fn *fn)
+{
+    w->entry = fn;
+}
+
+void filework_on_event(struct filework *w, filework_event_fn *fn)
+{
+    w->event = fn;
+}
+
 void filework_resume(struct filework *w)
 {
     if (!w->paused)
         return;
     w->paused = false;
-    (void)event_add(&w->ready, NULL);
+    if (w->order.verb != FILE_PACK) { /* the helper's messages waited */
+        if (w->helper.ctl >= 0)
+            (void)event_add(&w->answer, NULL);
+        if (w->order.verb == FILE_WATCH)
+            return; /* it may be silent */
+    } else {
+        (void)event_add(&w->ready, NULL);
+    }
     if (w->helper.ctl >= 0)
         arm(w, 1);
 }
@@ -292,6 +315,140 @@ static void take_bytes(struct filework *w, const char *p, size_t n)
 {
     if (w->bytes.n + n > w->order.bytes_max || buf_put(&w->bytes, p, n) < 0)
         w->too_large = true;
+}
+
+/* ---- entries and events ---- */
+
+static struct bytes take_view(const char **at, size_t n)
+{
+    struct bytes view = {*at, n};
+
+    *at += n;
+    return view;
+}
+
+/* The record at the front of n bytes. Its size, 0: it is none. */
+static size_t read_entry(const char *p, size_t n, struct file_entry *ret)
+{
+    const char *at = p + sizeof(struct help_entry);
+    struct help_entry t;
+
+    if (n < sizeof t)
+        return 0;
+    memcpy(&t, p, sizeof t);
+    if (t.n > n || t.n != sizeof t + (uint64_t)t.path_n + t.link_n + t.target_n + t.metadata_n)
+        return 0;
+    *ret = (struct file_entry){
+        .mode = t.mode,
+        .target_mode = t.target_mode,
+        .uid = t.uid,
+        .gid = t.gid,
+        .modified = {t.mtime_s, t.mtime_ns},
+        .accessed = {t.atime_s, t.atime_ns},
+        .changed = {t.ctime_s, t.ctime_ns},
+        .size = t.size > 0 ? (uint64_t)t.size : 0,
+        .inode = (uint64_t)t.inode,
+        .path = take_view(&at, t.path_n),
+        .link = take_view(&at, t.link_n),
+        .target = take_view(&at, t.target_n),
+        .metadata = take_view(&at, t.metadata_n),
+    };
+    memcpy(ret->owner, t.owner, sizeof t.owner);
+    memcpy(ret->group, t.group, sizeof t.group);
+    /* Both are read as text: there is a NUL at their end, and at that of the last value. */
+    if (t.metadata_n > 0 && ret->metadata.p[t.metadata_n - 1])
+        ret->metadata.n = 0;
+    return t.n;
+}
+
+static size_t read_event(const char *p, size_t n, struct file_event *ret,
+                         struct file_entry *ret_entry)
+{
+    static const enum file_event_kind kinds[] = {
+        [HELP_EVENT_CREATE] = FILE_EVENT_CREATE, [HELP_EVENT_WRITE] = FILE_EVENT_WRITE,
+        [HELP_EVENT_REMOVE] = FILE_EVENT_REMOVE, [HELP_EVENT_RENAME] = FILE_EVENT_RENAME,
+        [HELP_EVENT_CHMOD] = FILE_EVENT_CHMOD,   [HELP_EVENT_OVERFLOW] = FILE_EVENT_OVERFLOW,
+    };
+    struct help_event v;
+
+    _Static_assert(ARRAY_LEN(kinds) == HELP_EVENT_COUNT, "every kind has its own");
+    if (n < sizeof v)
+        return 0;
+    memcpy(&v, p, sizeof v);
+    if (v.n > n || v.n != sizeof v + (uint64_t)v.name_n + v.entry_n || v.kind >= ARRAY_LEN(kinds))
+        return 0;
+    p += sizeof v;
+    *ret = (struct file_event){
+        kinds[v.kind], {p, v.name_n},
+           NULL
+    };
+    if (v.entry_n > 0) {
+        if (read_entry(p + v.name_n, v.entry_n, ret_entry) != v.entry_n)
+            return 0;
+        ret->entry = ret_entry;
+    }
+    return v.n;
+}
+
+/* The helper sent what no helper sends: it belongs to the tenant now. */
+static void distrust(struct filework *w)
+{
+    w->home.inside->ops->kill(w->home.inside, &w->helper);
+}
+
+static void pause_answers(struct filework *w)
+{
+    w->paused = true;
+    (void)event_del(&w->answer);
+    disarm(w);
+}
+
+/* One message of records. What is told may not free the work. */
+static void take_entries(struct filework *w, const char *p, size_t n)
+{
+    struct file_entry entry;
+    bool more = true;
+
+    while (n > 0 && w->entry) {
+        size_t k = read_entry(p, n, &entry);
+
+        if (k == 0) {
+            distrust(w);
+            return;
+        }
+        more &= w->entry(w->user, &entry);
+        p += k;
+        n -= k;
+    }
+    if (more)
+        arm(w, 1);
+    else
+        pause_answers(w);
+}
+
+static void take_events(struct filework *w, const char *p, size_t n)
+{
+    const struct file_event stands = {.kind = FILE_EVENT_STANDS};
+    struct file_entry entry;
+    struct file_event event;
+    bool more = true;
+
+    if (n == 0 && w->event && w->limited)
+        more = w->event(w->user, &stands);
+    disarm(w); /* from now on it may be silent */
+    while (n > 0 && w->event) {
+        size_t k = read_event(p, n, &event, &entry);
+
+        if (k == 0) {
+            distrust(w);
+            return;
+        }
+        more &= w->event(w->user, &event);
+        p += k;
+        n -= k;
+    }
+    if (!more)
+        pause_answers(w);
 }
 
 /* The descriptor came out of a sandbox: it is what it claims to be, or nothing. */
@@ -323,6 +480,10 @@ static void fill_result(struct filework *w, const struct init_msg *m, const char
     r->fault =
         m->arg && (w->order.verb == FILE_UNPACK || w->order.verb == FILE_PACK) ? m->token : 0;
     r->processes = m->pid;
+    if (w->order.verb == FILE_WALK) {
+        r->entries = m->token;
+        r->more = m->size > 0;
+    }
     r->memory = r->size;
     r->disk = m->io_write > 0 ? (uint64_t)m->io_write : 0;
     if (r->sys == 0 && !fd_is_right(w->order.verb, fd))
@@ -391,6 +552,10 @@ static void on_answer(evutil_socket_t sock, short what, void *user)
     in.bytes[in.m.name_n] = '\0';
     if (in.m.verb == HELP_BYTES || in.m.verb == HELP_NAMES)
         take_bytes(w, in.bytes, in.m.name_n);
+    else if (in.m.verb == HELP_ENTRIES)
+        take_entries(w, in.bytes, in.m.name_n);
+    else if (in.m.verb == HELP_EVENTS)
+        take_events(w, in.bytes, in.m.name_n);
     else if (in.m.verb == HELP_DONE)
         on_last(w, &in.m, in.bytes, &fd);
     else /* pid 1 could not start it */
@@ -433,9 +598,30 @@ static int send_message(struct filework *w, const struct init_msg *m, struct err
 
     (void)buf_put(&out, m, sizeof *m);
     (void)buf_put(&out, path->p, path->n);
+    if (w->order.second.n > 0) {
+        (void)buf_putc(&out, '\0');
+        (void)buf_put(&out, w->order.second.p, w->order.second.n);
+    }
     r = out.failed ? -EMSGSIZE : fd_send(w->helper.ctl, out.p, out.n, &fd, fd >= 0 ? 1 : 0);
     closep(&fd);
     return r < 0 ? err_sys(e, r, "send a request to a helper") : 0;
+}
+
+/* What a verb has to know beside its path. */
+static int64_t argument(const struct file_order *o)
+{
+    if (o->verb == FILE_CONNECT)
+        return o->port;
+    if (o->verb == FILE_WRITE)
+        return (o->parents ? WRITE_PARENTS : 0) | (o->gzip ? WRITE_GZIP : 0) |
+               (o->told ? WRITE_TOLD : 0);
+    if (o->verb == FILE_MKDIR)
+        return o->told;
+    if (o->verb == FILE_MOVE || o->verb == FILE_COPY)
+        return o->replace;
+    if (o->verb == FILE_WATCH)
+        return (o->recursive ? WATCH_RECURSIVE : 0) | (o->with_entries ? WATCH_ENTRIES : 0);
+    return (int64_t)o->entries_max;
 }
 
 static int send_order(struct filework *w, struct err *e)
@@ -446,10 +632,8 @@ static int send_order(struct filework *w, struct err *e)
     struct init_msg m = {.verb = verbs[o->verb],
                          .name_n = (uint32_t)o->path.n,
                          .size = (int64_t)o->bytes_max,
-                         .token = o->depth_max,
-                         .arg = o->verb == FILE_CONNECT ? o->port
-                                : o->entries_max        ? (int64_t)o->entries_max
-                                                        : o->parents};
+                         .token = o->verb == FILE_WRITE ? (uint32_t)o->second.n : o->depth_max,
+                         .arg = argument(o)};
 
     if (j->ops->take(j, &spec, &w->helper, e) < 0)
         return -1;

@@ -170,9 +170,9 @@ enum help_verb {
                         DONE after EXITED; `size` not 0: its streams are a terminal of that size
                         (plan_terminal()), which in and out carry */
     HELP_READ,       /* the file `name`; `size`: the most that may be sent as bytes */
-    HELP_WRITE,      /* the file `name`, NUL, bytes; fd: more bytes, until its end; `arg` not 0:
-                        parents are made */
-    HELP_MKDIR,      /* `name` and its parents */
+    HELP_WRITE,      /* the file `name`, NUL, `token` bytes of metadata (NAME NUL VALUE NUL …); fd:
+                        the content, until its end; `arg`: WRITE_* */
+    HELP_MKDIR,      /* `name` and its parents; `arg` not 0: it must be new, and ENTRIES tells of it */
     HELP_REMOVE,     /* a file or an empty directory */
     HELP_REMOVE_ALL, /* a tree */
     HELP_LIST,       /* NAMES messages */
@@ -183,17 +183,69 @@ enum help_verb {
     HELP_PACK,       /* the directory `name` as such an archive into the fd; limits as before */
     HELP_USAGE,      /* `pid`: processes; `size`: bytes of memory; `io_write`: bytes on disk */
     HELP_RESIZE,     /* while it runs a program: its terminal has `size` now */
+    HELP_LOOK,       /* ENTRIES: what `name` is */
+    HELP_WALK,       /* ENTRIES: what is in the directory `name`, `token` levels of it, at most `arg`
+                        entries, which `token` of DONE counts; its `size` not 0: there are more.
+                        NUL, the relative path of the entry they begin behind */
+    HELP_MOVE,       /* `name`, NUL, the new path, whose parents are made; `arg`: what is there is
+                        replaced; ENTRIES: what is there now */
+    HELP_COPY,       /* the same, and the old one stays */
+    HELP_WATCH,      /* EVENTS: what happens in the directory `name`; `arg`: WATCH_* */
 
     /* helper to daemon */
     HELP_NAMES = 96, /* LIST: some names, each with its NUL */
     HELP_BYTES,      /* READ of what is no ordinary file: some bytes */
+    HELP_ENTRIES,    /* some struct help_entry, possibly none: the work goes on */
+    HELP_EVENTS,     /* WATCH: none, once: it stands; then some struct help_event */
     HELP_DONE,       /* `arg`: errno or 0; on failure `status` is an enum help_op and `name` the
                         path it failed at; READ: fd of an ordinary file; UNPACK, PACK: `io_read`
                         entries, `size` bytes of files or of archive; on failure `token` is an
                         enum tar_fault, found at byte `size` */
 };
 
-enum { HELP_DATA_MAX = 64 * 1024 };
+enum { HELP_DATA_MAX = 64 * 1024, HELP_OWNER_MAX = 32 };
+
+enum {
+    WRITE_PARENTS = 1, /* are made */
+    WRITE_GZIP = 2,    /* the content is to be inflated */
+    WRITE_TOLD = 4,   /* ENTRIES: what it is then */
+};                     /* flags */
+
+enum {
+    WATCH_RECURSIVE = 1, /* also what is in directories below, and in those that are made later */
+    WATCH_ENTRIES = 2,   /* a struct help_entry comes with an event, if the file is still there */
+};                       /* flags */
+
+/* What something in a file system is. Of a link it tells about the link, and where that leads. */
+struct help_entry {
+    uint32_t n; /* bytes of this record, what follows included */
+    uint32_t mode, target_mode; /* target_mode: of what a link leads to; 0: it leads nowhere */
+    uint32_t uid, gid;
+    uint32_t mtime_ns, atime_ns, ctime_ns;
+    int64_t mtime_s, atime_s, ctime_s;
+    int64_t size, inode;
+    char owner[HELP_OWNER_MAX], group[HELP_OWNER_MAX]; /* names, or numbers as text */
+    uint32_t path_n, link_n, target_n, metadata_n;
+    /* followed by the path, the text of a link, where it leads, and NAME NUL VALUE NUL for each
+     * piece of metadata */
+};
+
+enum help_event_kind {
+    HELP_EVENT_CREATE,
+    HELP_EVENT_WRITE,
+    HELP_EVENT_REMOVE,
+    HELP_EVENT_RENAME, /* it had this name */
+    HELP_EVENT_CHMOD,
+    HELP_EVENT_OVERFLOW, /* events were lost; no name */
+    HELP_EVENT_COUNT,
+};
+
+struct help_event {
+    uint32_t n; /* bytes of this record, what follows included */
+    uint32_t kind;
+    uint32_t name_n, entry_n;
+    /* followed by the name, relative to the directory, and a struct help_entry, if there is one */
+};
 
 /* At which operation a request failed; the daemon has the words. */
 enum help_op {
@@ -212,6 +264,9 @@ enum help_op {
     HELP_OP_PACK,
     HELP_OP_UNPACK,
     HELP_OP_TERMINAL, /* of a program: its terminal */
+    HELP_OP_RENAME,
+    HELP_OP_COPY,
+    HELP_OP_WATCH,
     HELP_OP_COUNT,
 };
 
