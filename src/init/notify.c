@@ -278,9 +278,11 @@ static void drop_below(struct notify *n, const char *path)
         }
 }
 
-static void rename_below(struct notify *n, const char *from, const char *to)
+/* False: the directory had no watch yet when it moved. */
+static bool rename_below(struct notify *n, const char *from, const char *to)
 {
     size_t from_n = strlen(from);
+    bool found = false;
 
     for (size_t i = 0; i < n->dirs_n; i++) {
         char *new;
@@ -289,9 +291,11 @@ static void rename_below(struct notify *n, const char *from, const char *to)
             continue;
         if (asprintf(&new, "%s%s", to, n->dir[i].path + from_n) < 0)
             _exit(1);
+        found |= n->dir[i].path[from_n] == '\0';
         free(n->dir[i].path);
         n->dir[i].path = new;
     }
+    return found;
 }
 
 /* It did not show up in another place of the tree. */
@@ -318,8 +322,9 @@ static void directory_came(struct notify *n, const struct inotify_event *v, cons
                            long unread)
 {
     if ((v->mask & IN_MOVED_TO) && n->moving.cookie && n->moving.cookie == v->cookie) {
-        rename_below(n, n->moving.path, path);
         n->moving.cookie = 0;
+        if (!rename_below(n, n->moving.path, path))
+            add_later(n, path, true, unread);
     } else if (n->recursive) {
         moved_away(n);
         add_later(n, path, v->mask & IN_CREATE, unread);

@@ -13,6 +13,7 @@
 #include "app/sandbox/context.h"
 #include "app/sandbox/expose.h"
 #include "app/sandbox/process.h"
+#include "app/sandbox/watchers.h"
 #include "base/random.h"
 #include "core/port_files.h"
 #include "core/port_run.h"
@@ -85,6 +86,7 @@ static void persistent_free(struct persistent *p)
     expose_done(p);
     processes_done(p);
     contexts_done(p);
+    watchers_done(p);
     run_engine_close(p->inside.engine);
     if (p->inside.jail)
         p->inside.jail->ops->close(p->inside.jail);
@@ -179,7 +181,8 @@ static uint64_t idle_left(const struct persistent *p)
 {
     const struct life *l = &p->life;
     uint64_t idle_ms = (clock_us() - l->used_us) / US_PER_MS;
-    bool busy = !TAILQ_EMPTY(&p->activities) || inner_helpers(p->inside.jail) > contexts_idle(p);
+    size_t resting = contexts_idle(p) + p->inside.watchers_n;
+    bool busy = !TAILQ_EMPTY(&p->activities) || inner_helpers(p->inside.jail) > resting;
 
     if (l->idle_ms == 0)
         return UINT64_MAX;
@@ -416,20 +419,24 @@ enum {
     OWN_PIDS = 2,      /* of a sandbox: init, and one to spare */
     FILE_SHARE = 8,    /* one process in so many is for file requests */
     FILE_MIN = 2,
+    WATCH_SHARE = 16, /* and one in so many watches a directory */
+    WATCHES_MAX = 64, /* a user may have 128 queues of inotify, those of its programs included */
 };
 
 static void set_places(struct persistent *p)
 {
     size_t queue_max = p->all->app->config.sandbox_queue_max;
     unsigned pids = p->limits.pids_max > OWN_PIDS ? p->limits.pids_max - OWN_PIDS : 0;
-    unsigned files, commands;
+    unsigned files, commands, watches;
 
     if (pids == 0 || pids > PLACES_MAX)
         pids = PLACES_MAX;
     files = pids / FILE_SHARE > FILE_MIN ? pids / FILE_SHARE : FILE_MIN;
-    commands = pids > files + 2 ? (pids - files) / 2 : 1;
+    watches = pids / WATCH_SHARE < WATCHES_MAX ? pids / WATCH_SHARE + 1 : WATCHES_MAX;
+    commands = pids > files + watches + 2 ? (pids - files - watches) / 2 : 1;
     admission_init(&p->inside.commands, commands, queue_max);
     admission_init(&p->inside.requests, files, queue_max);
+    admission_init(&p->inside.watches, watches, 0);
 }
 
 static int start(struct persistent *p, struct err *e)
@@ -462,6 +469,8 @@ static int start(struct persistent *p, struct err *e)
         .wait_ms = (unsigned)a->config.sandbox_wait_ms,
         .answer_ms = (unsigned)a->config.helper_answer_ms,
     };
+    in->watched = in->files;
+    in->watched.admission = &in->watches;
     return run_engine_beside(a->engine, in->jail, &in->engine, e);
 }
 
@@ -526,6 +535,7 @@ static struct persistent *persistent_new(struct sandboxes *s, const struct persi
     TAILQ_INIT(&p->activities);
     TAILQ_INIT(&p->processes.list);
     TAILQ_INIT(&p->contexts);
+    TAILQ_INIT(&p->inside.watchers);
     return p;
 }
 

@@ -63,17 +63,22 @@ struct activity {
 TAILQ_HEAD(activities, activity);
 TAILQ_HEAD(process_list, process);
 TAILQ_HEAD(context_list, context);
+TAILQ_HEAD(watcher_list, watcher);
 
 /*
  * Where its requests run. Commands and file requests wait apart: a command takes two processes of
  * the sandbox's limit, its helper and its program, a file request one; a share of them is for file
- * requests alone, so that files can be read while every place for commands is taken.
+ * requests alone, so that files can be read while every place for commands is taken. Watches have
+ * a share of their own and never wait.
  */
 struct inside {
     struct jail *jail;         /* owned: the sandbox (jail/inner.h) */
     struct run_engine *engine; /* owned */
-    struct admission commands, requests;
+    struct admission commands, requests, watches;
     struct file_home files;
+    struct file_home watched; /* for what is watched: a helper each, for as long as it lasts */
+    struct watcher_list watchers;
+    size_t watchers_n; /* those that have a helper */
 };
 
 /* What opens one sandbox and nothing else. */

@@ -17,6 +17,8 @@ api_fn api_delete_dir, api_list_dir, api_start_process, api_list_processes, api_
 api_fn api_koyeb_health, api_process_logs, api_bind_port, api_unbind_port;
 api_fn api_sandbox_create, api_sandboxes_list, api_sandbox_get, api_sandbox_delete;
 api_fn api_raw_get, api_raw_put, api_raw_delete;
+api_fn api_files_stat, api_files_exists, api_files_list, api_files_move, api_files_copy;
+api_fn api_files_watch, api_files_sign, api_files_upload;
 api_fn api_function_call, api_function_sync, api_inspect;
 api_fn api_dependencies_sync;
 api_fn api_workspaces_list, api_workspace_get, api_workspace_delete;

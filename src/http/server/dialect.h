@@ -33,6 +33,9 @@ struct dialect {
     /* Looks at the head of a request before its route, its secret and its body. False: it has
      * answered. NULL: all are admitted. */
     bool (*admit)(struct http_call *c);
+    /* Does a request open by itself what it asks for, for example by a signature in its URL? Asked
+     * in place of the secret, for rows with ROUTE_SIGNED. NULL: none does. */
+    bool (*opens)(struct http_call *c);
     const char *prefix; /* paths that no row matches but that are its own, too; NULL: none */
     unsigned traits;
     bool lenient; /* bodies are decoded leniently (core/shape.h) */

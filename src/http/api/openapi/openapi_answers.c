@@ -398,6 +398,47 @@ static const struct openapi_member written_members[] = {
     {"directories", T_INT, "of an archive"},
 };
 
+static const struct openapi_member entry_members[] = {
+    {"name",        T_STRING, "the last part of the path"                              },
+    {"path",        T_STRING, "absolute"                                               },
+    {"path_base64", T_STRING, "only of a path that is not UTF-8: its bytes"            },
+    {"type",        T_STRING, "file, directory, symlink, fifo, socket or device"       },
+    {"size",        T_INT,    "bytes"                                                  },
+    {"mode",        T_STRING, "octal, such as 0644"                                    },
+    {"permissions", T_STRING, "as ls writes them, such as -rw-r--r--"                  },
+    {"owner",       T_STRING, "a name, or its number"                                  },
+    {"group",       T_STRING, "a name, or its number"                                  },
+    {"uid",         T_INT,    ""                                                       },
+    {"gid",         T_INT,    ""                                                       },
+    {"modified_at", T_STRING, "UTC"                                                    },
+    {"accessed_at", T_STRING, "UTC"                                                    },
+    {"changed_at",  T_STRING, "UTC, also of its mode and its name"                     },
+    {"link",        T_STRING, "only of a symbolic link: its text"                      },
+    {"target",      T_TEXT,   "the same: where it leads, absolute; null: nowhere"      },
+    {"target_type", T_TEXT,   "the same: what is there"                                },
+    {"metadata",    T_OBJECT, "only when it has some: names and values of an upload"   },
+};
+
+static const struct openapi_member entry_list_members[] = {
+    {"path",    T_STRING,            "the directory"                                        },
+    {"entries", T_LIST("FileEntry"), "each directory before what is in it, sorted by bytes" },
+    {"next",    T_TEXT,              "`after` of the next part; null: this is the last one" },
+};
+
+static const struct openapi_member exists_members[] = {
+    {"exists", T_BOOL, ""},
+};
+
+static const struct openapi_member uploaded_members[] = {
+    {"files", T_LIST("FileEntry"), "in the order of the body"},
+};
+
+static const struct openapi_member url_members[] = {
+    {"method",     T_STRING, "GET or PUT"                                  },
+    {"url",        T_STRING, "path and query; it opens this file alone"    },
+    {"expires_at", T_STRING, "UTC"                                         },
+};
+
 #define SCHEMA(name, members, required) {name, members, ARRAY_LEN(members), required}
 const struct openapi_schema openapi_answers[] = {
     SCHEMA("ExecutionResult", execution_members, "[\"execution_id\",\"status\",\"stdout\",\"stderr\",\"exit_code\"]"),
@@ -438,6 +479,11 @@ const struct openapi_schema openapi_answers[] = {
     SCHEMA("Context", context_members, "[\"id\",\"language\",\"state\"]"),
     SCHEMA("Contexts", contexts_members, "[\"contexts\"]"),
     SCHEMA("CellResult", cell_members, "[\"status\",\"stdout\",\"stderr\",\"results\"]"),
+    SCHEMA("FileEntry", entry_members, "[\"name\",\"path\",\"type\",\"size\",\"mode\"]"),
+    SCHEMA("FileEntries", entry_list_members, "[\"path\",\"entries\",\"next\"]"),
+    SCHEMA("FileExists", exists_members, "[\"exists\"]"),
+    SCHEMA("FilesWritten", uploaded_members, "[\"files\"]"),
+    SCHEMA("FileUrl", url_members, "[\"method\",\"url\",\"expires_at\"]"),
     SCHEMA("FileWritten", written_members, "[\"path\"]"),
 };
 /* clang-format on */

@@ -4,26 +4,22 @@
  *
  * What is uploaded goes through a pipe to a worker inside, no faster than that
  * writes; what is downloaded is sent from the file itself. An upload that breaks off
- * leaves what had arrived.
+ * leaves the old file, or none.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 
 #include "base/jw.h"
-#include "base/mime.h"
 #include "http/api/api.h"
 #include "http/api/koyeb/koyeb.h"
 #include "http/api/problem.h"
+#include "http/api/sandboxes/download.h"
 #include "http/api/sandboxes/raw.h"
 #include "http/server/reply.h"
 
 enum {
-    ETAG_MAX = 80,
     REPLY_MAX = 1024,
-    BYTES_MAX = 64 << 20, /* of what is no ordinary file */
     KIND_MAX = 64,        /* name of a kind of archive */
 };
 
@@ -119,114 +115,6 @@ struct raw_call *raw_begin(struct http_call *c, struct file_order *o, filework_f
 
 /* ---- download ---- */
 
-static void make_etag(const struct file_result *r, char out[ETAG_MAX])
-{
-    (void)snprintf(out, ETAG_MAX, "\"%llx-%llx-%llx\"", (unsigned long long)r->inode,
-                   (unsigned long long)r->size,
-                   (unsigned long long)r->mtime_s * 1000000000u + (unsigned long long)r->mtime_ns);
-}
-
-static bool has_etag(const char *list, const char *etag)
-{
-    const char *at = list ? strstr(list, etag) : NULL;
-
-    return at || (list && strcmp(list, "*") == 0);
-}
-
-struct range {
-    uint64_t from, n;
-};
-
-/* One that is too large is as large as can be, which is beyond every file. */
-static bool read_number(const char **at, uint64_t *ret)
-{
-    char *end;
-
-    if (**at < '0' || **at > '9')
-        return false;
-    *ret = strtoull(*at, &end, 10);
-    *at = end;
-    return true;
-}
-
-enum ranged { RANGE_NONE, RANGE_GOOD, RANGE_BAD };
-
-/* One range; several, or other units, are answered with the whole. */
-static enum ranged parse_range(const char *text, uint64_t size, struct range *ret)
-{
-    uint64_t a = 0, b = 0;
-    bool has_a, has_b;
-
-    if (!text || strncasecmp(text, "bytes=", 6) != 0 || strchr(text, ','))
-        return RANGE_NONE;
-    text += 6;
-    has_a = read_number(&text, &a);
-    if (*text++ != '-')
-        return RANGE_NONE;
-    has_b = read_number(&text, &b);
-    if (*text || (!has_a && !has_b) || (has_a && has_b && b < a))
-        return RANGE_NONE;
-    if (!has_a) { /* the last b bytes */
-        a = b < size ? size - b : 0;
-        has_b = false;
-        if (b == 0)
-            return RANGE_BAD;
-    }
-    if (a >= size)
-        return RANGE_BAD;
-    if (!has_b || b >= size)
-        b = size - 1;
-    *ret = (struct range){a, b - a + 1};
-    return RANGE_GOOD;
-}
-
-/* It came out of a sandbox: a browser must neither render it nor guess what it is. */
-static void set_headers(struct http_call *c, const struct file_result *f, const char *etag)
-{
-    char mode[16];
-
-    (void)snprintf(mode, sizeof mode, "%04o", f->mode & 07777);
-    http_set_header(c, "ETag", etag);
-    http_set_header(c, "Accept-Ranges", "bytes");
-    http_set_header(c, "X-File-Mode", mode);
-    http_set_header(c, "Content-Disposition", "attachment");
-    http_set_header(c, "Content-Security-Policy", "sandbox; default-src 'none'");
-}
-
-static void send_file(struct raw_call *r, struct file_result *f)
-{
-    struct http_call *c = r->call;
-    const char *if_range = http_header(c, "If-Range");
-    struct range range = {0, f->size};
-    enum ranged ranged = RANGE_NONE;
-    char etag[ETAG_MAX], text[80];
-
-    make_etag(f, etag);
-    set_headers(c, f, etag);
-    if (has_etag(http_header(c, "If-None-Match"), etag)) {
-        http_reply(c, 304, NULL, NULL);
-        return;
-    }
-    /* Ranges are for GET alone. */
-    if (!http_request(c)->head && (!if_range || strcmp(if_range, etag) == 0))
-        ranged = parse_range(http_header(c, "Range"), f->size, &range);
-    if (ranged == RANGE_BAD) {
-        (void)snprintf(text, sizeof text, "bytes */%llu", (unsigned long long)f->size);
-        http_set_header(c, "Content-Range", text);
-        reply_problem(c, &(struct reply_problem){.status = 416,
-                                                 .code = "Executor.Range",
-                                                 .description = "The range is outside the file"});
-        return;
-    }
-    if (ranged == RANGE_GOOD) {
-        (void)snprintf(text, sizeof text, "bytes %llu-%llu/%llu", (unsigned long long)range.from,
-                       (unsigned long long)(range.from + range.n - 1), (unsigned long long)f->size);
-        http_set_header(c, "Content-Range", text);
-    }
-    http_reply_file(c, ranged == RANGE_GOOD ? 206 : 200, mime_of(r->path), take_fd(&f->fd),
-                    range.from, range.n);
-}
-
 static void on_opened(void *user, struct file_result *f)
 {
     struct raw_call *r = user;
@@ -234,18 +122,18 @@ static void on_opened(void *user, struct file_result *f)
     r->filework = NULL;
     if (f->sys) {
         raw_reply_failure(r->call, f);
-    } else if (f->fd >= 0) {
-        send_file(r, f);
-    } else {
-        http_set_header(r->call, "Content-Disposition", "attachment");
-        http_reply(r->call, 200, mime_of(r->path), f->bytes);
+    } else if (!download_reply(r->call, r->path, f, false)) {
+        reply_problem(r->call, &(struct reply_problem){
+                                   .status = 416,
+                                   .code = "Executor.Range",
+                                   .description = "The range is outside the file"});
     }
     raw_free(r);
 }
 
 void api_raw_get(struct http_call *c)
 {
-    struct file_order o = {.verb = FILE_READ, .bytes_max = BYTES_MAX};
+    struct file_order o = {.verb = FILE_READ, .bytes_max = DOWNLOAD_BYTES_MAX};
     char kind[KIND_MAX];
 
     if (http_query(c, "archive", kind, sizeof kind))
@@ -329,7 +217,7 @@ static void on_written(void *user, struct file_result *f)
     struct raw_call *r = user;
     struct buf body = BUF_INIT(REPLY_MAX + strlen(r->path) * 6);
     struct jw w = JW(&body);
-    char etag[ETAG_MAX];
+    char etag[DOWNLOAD_ETAG_MAX];
 
     r->filework = NULL;
     raw_body_over(r);
@@ -338,7 +226,7 @@ static void on_written(void *user, struct file_result *f)
         raw_free(r);
         return;
     }
-    make_etag(f, etag);
+    download_etag(f, etag);
     http_set_header(r->call, "ETag", etag);
     jw_object(&w);
     jw_kv_string(&w, "path", r->path);
