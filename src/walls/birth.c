@@ -49,23 +49,17 @@ static char *stack_of(struct keeper *k)
     return k->stack;
 }
 
-/* Pid 1 makes the memory undumpable while it has it; that is undone, or files of /proc/self would
- * not be the keeper's any more. */
+/* The last pid 1 made the memory undumpable while it had it. That is undone, or the files of the
+ * new one in /proc would be root's of the host. */
 static pid_t lend(struct birth *b, int *ret_pidfd)
 {
     char *stack = stack_of(b->k);
-    pid_t pid;
-    int r;
 
-    if (!stack)
+    if (!stack || process_visible(true) < 0)
         return -1;
-    pid = clone(be_born, stack + STACK,
-                (int)(b->k->kind->namespaces | CLONE_VM | CLONE_VFORK | CLONE_PIDFD) | SIGCHLD, b,
-                ret_pidfd);
-    r = errno;
-    (void)!process_visible(true);
-    errno = r;
-    return pid;
+    return clone(be_born, stack + STACK,
+                 (int)(b->k->kind->namespaces | CLONE_VM | CLONE_VFORK | CLONE_PIDFD) | SIGCHLD, b,
+                 ret_pidfd);
 }
 
 /* The first process comes back to where the keeper was: interpreters know where their stack is. */
