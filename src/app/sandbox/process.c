@@ -150,11 +150,12 @@ void process_detach(struct process_reader *r)
     pace(p);
 }
 
-bool process_read(struct process_reader *r, struct bytering_piece *ret)
+bool process_read(struct process_reader *r, size_t most, struct bytering_piece *ret)
 {
     struct process *p = r->process;
 
     *ret = bytering_read(&p->output.ring, r->at);
+    ret->n = ret->n < most ? ret->n : most;
     if (ret->gap > 0)
         ret->n = 0;
     if (ret->gap == 0 && ret->n == 0)

@@ -139,8 +139,9 @@ must_check int process_resize(struct process *p, uint32_t terminal);
 void process_attach(struct process *p, struct process_reader *r, uint64_t from,
                     void (*wake)(void *user), void *user);
 void process_detach(struct process_reader *r); /* fine when it is not attached */
-/* What comes next, until the next call of anything here; false: nothing now. A gap comes alone. */
-bool process_read(struct process_reader *r, struct bytering_piece *ret);
+/* What comes next, at most so much, good until the next call of anything here; false: nothing now.
+ * A gap comes alone. */
+bool process_read(struct process_reader *r, size_t most, struct bytering_piece *ret);
 /* Everything has been read and nothing more will come: it has ended. */
 bool process_is_read(const struct process_reader *r);
 
