@@ -21,8 +21,9 @@ enum {
     TIDY_MS = 50,    /* between looks at what can wait, and attempts to remove groups */
     PAUSE_MS = 2,    /* before what the kernel had no memory for is tried again */
     TRIES_MAX = 100,
-    LOST_MAX = 8,  /* keepers in a row that died while they were idle */
-    KILLS_MAX = 8, /* attempts */
+    LOST_MAX = 8,      /* keepers in a row that died while they were idle */
+    KILLS_MAX = 8,     /* attempts */
+    ORPHAN_LOOKS = 20, /* TIDY_MS apart: a keeper's socket closes before it is dead */
     EVENTS_MAX = 64,
 };
 
@@ -163,12 +164,14 @@ static void slot_kill(struct slot *s)
 }
 
 /* The keeper itself is gone or could not start. Its sandbox would outlive it, and without its slot
- * nobody could end it any more. */
+ * nobody could end it any more. One that the keeper has not told of yet is looked for. */
 static void bury_keeper(struct launcher *l, struct slot *s, const struct err *e)
 {
     struct launch_msg m = {.id = s->id, .slot = s->index, .flags = LAUNCH_RETIRED};
     bool busy = slot_is_busy(s);
 
+    if (s->state == SLOT_MAKING && l->slots.kind->rooted)
+        l->orphan_looks = ORPHAN_LOOKS;
     if (busy)
         slot_kill(s);
     if (busy)
@@ -459,8 +462,8 @@ static void reap(struct launcher *l)
     } while (pid > 0 || (pid < 0 && errno == EINTR));
 }
 
-/* Slots that a rush has left behind, groups of closed ones. Milliseconds until that is due again;
- * -1: nothing is left. */
+/* Slots that a rush has left behind, groups of closed ones, sandboxes without a keeper.
+ * Milliseconds until that is due again; -1: nothing is left. */
 static int tidy(struct launcher *l)
 {
     uint64_t now = clock_us();
@@ -471,7 +474,11 @@ static int tidy(struct launcher *l)
     l->tidy_at = now + (uint64_t)TIDY_MS * 1000;
     surplus = shrink(l);
     graves = slots_bury(&l->slots);
-    return graves ? TIDY_MS : surplus ? SHRINK_MS : -1;
+    if (l->orphan_looks > 0) {
+        l->orphan_looks--;
+        slots_kill_orphans();
+    }
+    return graves || l->orphan_looks > 0 ? TIDY_MS : surplus ? SHRINK_MS : -1;
 }
 
 static void on_event(struct launcher *l, uint64_t told)

@@ -32,7 +32,8 @@ struct launcher {
     struct measures measures;
     struct users users; /* of sandboxes, as root */
     struct slots slots;
-    uint64_t tidy_at; /* microseconds: no sooner is what can wait looked at */
+    uint64_t tidy_at;      /* microseconds: no sooner is what can wait looked at */
+    unsigned orphan_looks; /* left, for a sandbox whose keeper died while it was making it */
 
     struct queue waiting[TEMPLATE_COUNT];
     struct pending pending[PENDING_MAX];

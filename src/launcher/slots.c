@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "launcher/slots.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -24,6 +28,7 @@ enum {
     SPARE_US = 2000000, /* the others go when nobody has used them for so long */
     RECLAIM_S = 2,      /* at most, to free what a tenant left in its group */
     KEEP_FROM = 16,     /* above what the remover's descriptors become */
+    STATUS_MAX = 4096,  /* of /proc/PID/status */
 };
 
 void slot_become(struct slot *s, enum slot_state to)
@@ -118,6 +123,36 @@ void slots_purge(const struct slots *all)
             keepers[n++] = all->slot[i].pid;
     for (int pass = 0; pass < PURGES_MAX && tree_kill(getpid(), keepers, n) > 0; pass++)
         (void)poll(NULL, 0, PURGE_MS);
+}
+
+/* Is it a child of ours, and pid 1 of a namespace of its own? */
+static bool is_orphan(int proc, const char *name)
+{
+    char path[32], text[STATUS_MAX] = "";
+    cleanup_close int fd = -1;
+    const char *parent, *numbers;
+    int of = 0, here, inside = 0;
+
+    (void)snprintf(path, sizeof path, "%.10s/status", name);
+    fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
+        return false;
+    parent = strstr(text, "\nPPid:");
+    numbers = strstr(text, "\nNSpid:");
+    return parent && numbers && sscanf(parent, " PPid: %d", &of) == 1 && of == getpid() &&
+           sscanf(numbers, " NSpid: %d %d", &here, &inside) == 2 && inside == 1;
+}
+
+void slots_kill_orphans(void)
+{
+    DIR *d = opendir("/proc");
+
+    if (!d)
+        return;
+    for (struct dirent *at; (at = readdir(d));)
+        if (isdigit((unsigned char)at->d_name[0]) && is_orphan(dirfd(d), at->d_name))
+            (void)kill((pid_t)strtol(at->d_name, NULL, 10), SIGKILL);
+    (void)closedir(d);
 }
 
 /* The end of RECLAIM_S: the system call it interrupts returns. */
@@ -221,11 +256,12 @@ static struct keeper keeper_of(const struct slots *all, const struct slot *s, in
     return k;
 }
 
-/* The place in the upper half, the descriptor below: whoever has the place next has another. */
+/* The place in the upper half, the index below. What was heard of a keeper may be looked at after
+ * another has its place, and its descriptor, too. */
 static int watch(const struct slots *all, const struct slot *s)
 {
     struct epoll_event ev = {.events = EPOLLIN,
-                             .data.u64 = (uint64_t)(s - all->slot) << 32 | (uint32_t)s->keeper};
+                             .data.u64 = (uint64_t)(s - all->slot) << 32 | s->index};
 
     return epoll_ctl(all->events, EPOLL_CTL_ADD, s->keeper, &ev) < 0 ? -errno : 0;
 }
@@ -234,7 +270,7 @@ struct slot *slot_of(struct slots *all, uint64_t told)
 {
     struct slot *s = &all->slot[told >> 32];
 
-    return s->state != SLOT_CLOSED && s->keeper == (int)(uint32_t)told ? s : NULL;
+    return s->state != SLOT_CLOSED && s->index == (uint32_t)told ? s : NULL;
 }
 
 /* A keeper that the launcher forks, or the zygote of that template. */

@@ -101,6 +101,8 @@ struct slot *slot_of(struct slots *all, uint64_t told);
 struct slot *slot_surplus(struct slots *all, uint64_t now, bool *ret_later);
 /* Without a pid namespace: ends whatever lost its keeper. */
 void slots_purge(const struct slots *all);
+/* With one: ends sandboxes whose keeper has died. They are children of ours then. */
+void slots_kill_orphans(void);
 /* Has the groups of closed slots removed; true while some are left. */
 bool slots_bury(struct slots *all);
 /* A child of ours has ended: was it the remover? */

@@ -6,12 +6,14 @@ works; in the end nothing is left over. Normally the first call of each kind fai
 every one of them, and with more than one error.
 """
 import errno
+import itertools
 import os
 import pathlib
 import platform
 import signal
 import subprocess
 import tempfile
+import threading
 
 import pytest
 
@@ -233,6 +235,20 @@ def test_a_lasting_shortage_refuses_and_passes(make_faulty):
         assert daemon.printed("echo again") == "again\n", (role, call)
 
 
+def test_output_of_a_command_whose_start_was_not_told(make_faulty):
+    """Its helper could not say READY: the output is sent, and the stream says that something went wrong."""
+    faulty = make_faulty(POOL_EXEC=0, HELPER_ANSWER_MS=5000)
+    daemon = faulty.daemon
+    assert daemon.request("POST", "/run", json={"cmd": "true"}).status == 200
+    faulty.arm("helper", "sendmsg", 1, "ENOBUFS")
+    response = daemon.request("POST", "/run_streaming", json={"cmd": "echo begun; sleep 600"})
+    assert faulty.disarm() == 1
+    assert response.status == 200, response
+    events = response.body.decode()
+    assert '"data":"begun"' in events and events.count("event: ") == 2 and "event: error" in events, events
+    assert daemon.request("POST", "/run", json={"cmd": "echo again"}).json()["stdout"] == "again\n"
+
+
 def zygote_below(daemon, crowd):
     """Its pid. A dead one is replaced when more of its copies are needed than there are: a crowd needs them."""
     found = daemon.find("sandbox-zygote-")
@@ -298,6 +314,61 @@ def test_a_sandbox_dies_with_its_keeper(make_daemon):
     assert daemon.request("DELETE", "/v1/sandboxes/default").status == 204
     harness.wait_until(lambda: not harness.processes_with(mark), "it is gone")
     assert daemon.request("POST", "/run", json={"cmd": "echo again"}).json()["stdout"] == "again\n"
+
+
+def test_keepers_that_die_while_the_launcher_is_busy(make_daemon):
+    """It then hears of a request and of their deaths at once, and the request's new keeper may have the place and the
+    descriptor of a dead one, whose death must not be looked for there: the launcher waited for ever."""
+    daemon = make_daemon(POOL_EXEC=0, POOL_PYTHON=0, POOL_NODE=0)
+    for n in range(5):
+        assert daemon.printed("echo one") == "one\n"
+        os.kill(daemon.launcher(), signal.SIGSTOP)
+        try:
+            assert daemon.request("POST", "/v1/sandboxes", json={"name": f"s{n}"}).status == 201
+            old = faults.keepers(daemon)
+            for pid in old:
+                os.kill(pid, signal.SIGKILL)
+            harness.wait_until(lambda: not any(harness.is_alive(pid) for pid in old), "they are dead")
+        finally:
+            os.kill(daemon.launcher(), signal.SIGCONT)
+        assert daemon.printed("echo next") == "next\n"
+        assert daemon.request("DELETE", f"/v1/sandboxes/s{n}").status == 204
+
+
+def kill_while_it_makes(daemon, request):
+    """Kills a keeper that waits for a sandbox it has just cloned. The request's answer, and whether one was caught."""
+    answers, caught = [], False
+    asking = threading.Thread(target=lambda: answers.append(request()))
+    files = {pid: os.open(f"/proc/{pid}/stat", os.O_RDONLY) for pid in faults.keepers(daemon)}
+    asking.start()
+    try:
+        while asking.is_alive() and not caught:
+            for pid, fd in files.items():
+                try:
+                    if b") D " in os.pread(fd, 200, 0):  # vfork()
+                        os.kill(pid, signal.SIGKILL)
+                        caught = True
+                        break
+                except ProcessLookupError:
+                    pass
+    finally:
+        for fd in files.values():
+            os.close(fd)
+        asking.join()
+    return answers[0], caught
+
+
+def test_a_sandbox_whose_keeper_dies_while_making_it_can_be_deleted(make_daemon):
+    """The launcher has not been told of it yet, and must end it all the same."""
+    daemon = make_daemon(POOL_EXEC=0, POOL_PYTHON=0, POOL_NODE=0)
+
+    def attempt():
+        daemon.execute("true", "shell")  # there is an idle keeper
+        made, caught = kill_while_it_makes(daemon, lambda: daemon.request("POST", "/v1/sandboxes", json={"name": "a"}))
+        assert made.status == 201
+        assert daemon.request("DELETE", "/v1/sandboxes/a").status in (204, 404)
+        return caught
+    assert sum(itertools.islice(filter(None, (attempt() for _ in range(150))), 3)) > 0
 
 
 @pytest.fixture

@@ -255,6 +255,7 @@ static void on_line(void *user, const char *p, size_t n)
     buf_done(&json);
 }
 
+/* Output may come before a helper has told of the start: it can be killed in between. */
 static void stream_started(void *user)
 {
     struct streaming *s = user;
@@ -270,10 +271,12 @@ static void stream_failed(struct streaming *s, enum run_fault at)
     static const char words[] = "{\"error\": \"Failed to start command\"}";
 
     http_on_gone(s->call, NULL, NULL);
-    if (at == RUN_NO_DIRECTORY || at == RUN_BUSY) {
+    http_on_drain(s->call, NULL, NULL);
+    if ((at == RUN_NO_DIRECTORY || at == RUN_BUSY) && !s->sse.call) {
         koyeb_reply_fault(s->call, at, &s->body);
     } else {
-        sse_begin(&s->sse, s->call);
+        if (!s->sse.call)
+            sse_begin(&s->sse, s->call);
         (void)sse_send(&s->sse, "error", NULL, words, sizeof words - 1);
         sse_end(&s->sse);
     }
@@ -299,7 +302,7 @@ static void stream_done(void *user)
         stream_failed(s, s->command->result.fault_at);
         return;
     }
-    stream_started(s); /* one that was killed before it was ready has not told */
+    stream_started(s);
     n = snprintf(json, sizeof json, "{\"code\":%d,\"error\":%s}", code, code ? "true" : "false");
     for (int i = 0; i < RUN_STREAMS; i++) {
         s->feeding = (enum run_stream)i;
