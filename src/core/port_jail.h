@@ -50,6 +50,7 @@ struct sandbox {
     bool marked;                 /* what it had used when it was taken is known */
     bool lives_on;               /* a helper of a persistent sandbox: what its program started may
                                     outlive it (jail/inner.h) */
+    bool given_up;               /* then: its request is not wanted any more, it is to end */
     unsigned start_ms;           /* then: it must say READY by then */
     void *adapter;               /* the jail's own */
 };

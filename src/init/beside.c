@@ -35,29 +35,39 @@ int beside_open(struct beside *b, int dir, mode_t mode)
     return b->fd >= 0 ? 0 : open_named(b, mode);
 }
 
-/* A file without a name cannot replace another: it gets one of its own first. */
-static int give_name(struct beside *b)
+/* 0 or -errno. */
+static int link_as(const struct beside *b, const char *name)
 {
     char self[32];
 
     (void)snprintf(self, sizeof self, "/proc/self/fd/%d", b->fd);
-    for (int i = 0; i < BESIDE_TRIES && !b->named; i++) {
+    return linkat(AT_FDCWD, self, b->dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+/* A file without a name cannot replace another: it gets one of its own first. */
+static int replace(struct beside *b, const char *base)
+{
+    int r = b->named ? 0 : -EEXIST;
+
+    for (int i = 0; i < BESIDE_TRIES && r == -EEXIST; i++) {
         next_name(b, i);
-        b->named = linkat(AT_FDCWD, self, b->dir, b->name, AT_SYMLINK_FOLLOW) == 0;
-        if (!b->named && errno != EEXIST)
-            break;
+        r = link_as(b, b->name);
+        b->named = r == 0;
     }
-    return b->named ? 0 : -errno;
+    if (r < 0)
+        return r;
+    if (renameat(b->dir, b->name, b->dir, base) < 0)
+        return -errno;
+    b->named = false;
+    return 0;
 }
 
 int beside_commit(struct beside *b, const char *base)
 {
-    int r = give_name(b);
+    int r = b->named ? -EEXIST : link_as(b, base);
 
-    if (r == 0 && renameat(b->dir, b->name, b->dir, base) < 0)
-        r = -errno;
-    else if (r == 0)
-        b->named = false;
+    if (r == -EEXIST)
+        r = replace(b, base);
     beside_drop(b);
     return r;
 }

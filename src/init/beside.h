@@ -4,7 +4,8 @@
  * writing fails or breaks off, what was there before is untouched.
  *
  * Where the file system can (O_TMPFILE) it has no name before that, so a process that is killed
- * leaves nothing behind; elsewhere it is a hidden name in the same directory.
+ * leaves nothing behind; elsewhere it is a hidden name in the same directory. One that replaces
+ * another file has such a name between two system calls.
  */
 #pragma once
 

@@ -21,6 +21,8 @@ enum {
     IDLE_MAX = 16,   /* more idle helpers than that are not kept, */
     IDLE_SHARE = 32, /* nor more than one in so many of the sandbox's processes */
     TRIES_MAX = 4,   /* helpers tried for one program: a tenant can kill them */
+    MS_PER_S = 1000,
+    US_PER_MS = 1000,
 };
 
 struct helper {
@@ -105,14 +107,35 @@ static bool may_idle(const struct helper *h)
            (in->idle_n < IDLE_QUIET || !TAILQ_EMPTY(&in->helpers));
 }
 
-/* It lingers until it is done with its program, or ends. */
+static int ask(struct inner *in, enum init_verb verb, uint32_t token, int *fds, size_t fds_n)
+{
+    struct init_msg m = {.verb = verb, .token = token};
+
+    return outbox_send(&in->outbox, &m, sizeof m, fds, fds_n);
+}
+
+/* Pid 1 kills the helper, and then everything that was below it. */
+static void helper_kill(struct helper *h)
+{
+    h->killed = true;
+    if (ask(h->inner, INIT_END_HELP, h->token, NULL, 0) < 0)
+        inner_kill(&h->inner->jail); /* without memory for the message nothing less can be done */
+}
+
+/* It lingers until it is done with its program, or ends. One that was released in the midst of a
+ * file is to end soon: a tenant can stop it. */
 static void on_gone(evutil_socket_t fd, short what, void *user)
 {
     struct helper *h = user;
     ssize_t got;
-    bool done = is_done(h, &got);
+    bool done;
 
-    (void)fd, (void)what;
+    (void)fd;
+    if (what & EV_TIMEOUT) {
+        helper_kill(h);
+        return;
+    }
+    done = is_done(h, &got);
     if (done && may_idle(h)) {
         (void)event_del(&h->gone);
         helper_unlink(h);
@@ -134,17 +157,13 @@ static int64_t oom_kills(struct inner *in)
     return u.oom_kills > 0 ? u.oom_kills : 0; /* a sandbox that is being made has no counters yet */
 }
 
-static int ask(struct inner *in, enum init_verb verb, uint32_t token, int *fds, size_t fds_n)
-{
-    struct init_msg m = {.verb = verb, .token = token};
-
-    return outbox_send(&in->outbox, &m, sizeof m, fds, fds_n);
-}
-
 /* Keeps its control socket and waits for the end of that. */
 static void helper_keep(struct helper *h, bool idle)
 {
     struct inner *in = h->inner;
+    const struct timeval soon = {.tv_sec = in->conf.start_ms / MS_PER_S,
+                                 .tv_usec = in->conf.start_ms % MS_PER_S * US_PER_MS};
+    bool lingers = !idle && !h->program;
 
     h->idle = idle;
     in->idle_n += idle;
@@ -153,7 +172,7 @@ static void helper_keep(struct helper *h, bool idle)
     else
         TAILQ_INSERT_TAIL(&in->helpers, h, link);
     (void)event_assign(&h->gone, in->conf.base, h->ctl, EV_READ | EV_PERSIST, on_gone, h);
-    if (event_add(&h->gone, NULL) < 0)
+    if (event_add(&h->gone, lingers ? &soon : NULL) < 0)
         helper_free(h);
 }
 
@@ -284,14 +303,10 @@ static bool inner_alone(struct jail *j, const struct sandbox *s)
     return false;
 }
 
-/* Pid 1 kills the helper, and then everything that was below it. */
 static void inner_kill_helper(struct jail *j, const struct sandbox *s)
 {
-    struct helper *h = s->adapter;
-
-    h->killed = true;
-    if (ask(inner_of(j), INIT_END_HELP, h->token, NULL, 0) < 0)
-        inner_kill(j); /* without memory for the message nothing less can be done */
+    (void)j;
+    helper_kill(s->adapter);
 }
 
 /* One that is through with its program, or looked after a file and is alive and silent, waits for
@@ -300,8 +315,8 @@ static void inner_release(struct jail *j, struct sandbox *s)
 {
     struct helper *h = s->adapter;
     int ctl = take_fd(&s->ctl);
+    bool idle, given_up = s->given_up;
     ssize_t got = -EAGAIN;
-    bool idle;
     char byte;
 
     (void)j;
@@ -311,8 +326,9 @@ static void inner_release(struct jail *j, struct sandbox *s)
         return;
     helper_unlink(h);
     h->ctl = ctl;
-    idle = h->program ? is_done(h, &got)
-                      : recv(ctl, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+    idle = h->program
+               ? is_done(h, &got)
+               : !given_up && recv(ctl, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
     if (got == 0)
         idle_discard(h->inner);
     if (idle && !may_idle(h)) {
@@ -471,9 +487,9 @@ size_t inner_helpers(const struct jail *j)
     return n;
 }
 
-void inner_usage(struct jail *j, struct usage *ret)
+bool inner_usage(struct jail *j, struct usage *ret)
 {
     struct inner *in = inner_of(j);
 
-    (void)in->conf.jail->ops->usage(in->conf.jail, &in->sandbox, true, ret);
+    return in->conf.jail->ops->usage(in->conf.jail, &in->sandbox, true, ret);
 }

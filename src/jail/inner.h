@@ -36,7 +36,8 @@ struct inner_conf {
 must_check int inner_open(const struct inner_conf *conf, struct jail **ret, struct err *e);
 void inner_kill(struct jail *j); /* everything inside dies; the ends of helpers follow */
 bool inner_is_dead(const struct jail *j);
-const char *inner_failure(const struct jail *j);     /* why it died by itself, or "" */
-unsigned inner_writable(const struct jail *j);       /* set of OVERLAY_*, once it is ready */
-size_t inner_helpers(const struct jail *j);          /* a helper is not idle */
-void inner_usage(struct jail *j, struct usage *ret); /* of all that ever ran in it */
+const char *inner_failure(const struct jail *j); /* why it died by itself, or "" */
+unsigned inner_writable(const struct jail *j);   /* set of OVERLAY_*, once it is ready */
+size_t inner_helpers(const struct jail *j);      /* a helper is not idle */
+/* Of all that ever ran in it. False: not known yet, because the launcher has not told of it. */
+bool inner_usage(struct jail *j, struct usage *ret);

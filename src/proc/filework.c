@@ -711,9 +711,13 @@ void filework_free(struct filework *w)
         return;
     (void)event_del(&w->late);
     if (w->helper.ctl >= 0) {
-        /* Before the pipe closes: an upload that broke off must not look complete. */
-        (void)shutdown(w->helper.ctl, SHUT_RDWR);
-        w->home.inside->ops->kill(w->home.inside, &w->helper);
+        /* Before the pipe closes: an upload that broke off must not look complete. A helper that
+         * writes is not killed: it may just be giving the new content its place. It ends by itself,
+         * or is killed when it has not after a while. */
+        (void)shutdown(w->helper.ctl, SHUT_WR);
+        w->helper.given_up = true;
+        if (!brings_content(w->order.verb))
+            w->home.inside->ops->kill(w->home.inside, &w->helper);
     }
     helper_end(w);
     pipe_close(w);

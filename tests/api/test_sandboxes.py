@@ -3,10 +3,12 @@
 import hashlib
 import http.client
 import os
+import re
 import secrets
 import signal
 import socket
 import threading
+import time
 import urllib.parse
 
 import harness
@@ -117,6 +119,33 @@ def test_one_that_is_still_being_made_can_be_deleted(make_daemon):
                 os.kill(keeper, signal.SIGCONT)
         assert deleting.receive().status == 204
         running.receive()  # whatever became of it
+
+
+def test_the_usage_of_one_that_was_just_made_is_known(make_daemon):
+    """Its helper answers before the launcher has told the daemon which control groups it is in."""
+    daemon = make_daemon(POOL_EXEC="0", POOL_PYTHON="0", POOL_NODE="0")
+    keepers = [p for p in daemon.tree() if harness.read_proc(p, "comm") == b"sandbox-keeper\n"]
+    harness.need(keepers and harness.FULL, "keepers and control groups")
+    answers = []
+    waits = lambda: int(re.search(rb"\nvoluntary_ctxt_switches:\s*(\d+)", harness.read_proc(daemon.launcher(), "status")).group(1))
+    for keeper in keepers:
+        os.kill(keeper, signal.SIGSTOP)
+    try:
+        before = waits()
+        create(daemon, name="young")
+        harness.wait_until(lambda: waits() > before, "the launcher has handed it over and waits again")
+        os.kill(daemon.launcher(), signal.SIGSTOP)
+        asking = threading.Thread(target=lambda: answers.append(daemon.request("GET", "/v1/sandboxes/young").json()))
+        asking.start()
+        for keeper in keepers:
+            os.kill(keeper, signal.SIGCONT)
+        harness.wait_until(lambda: any(harness.read_proc(p, "comm") == b"sandbox-helper\n" for p in daemon.tree()), "a helper")
+        asking.join(0.3)
+    finally:
+        for pid in (daemon.launcher(), *keepers):
+            os.kill(pid, signal.SIGCONT)
+    asking.join()
+    assert None not in answers[0]["usage"].values(), answers
 
 
 def test_a_sandbox_that_dies_is_made_anew(make_daemon):
@@ -417,12 +446,9 @@ def test_an_upload_that_breaks_off_leaves_the_old_content(daemon, frame):
 
 
 def uploads(daemon):
-    """Workers that hold a file below the directory of the test above, or one without a name, open."""
-    found = []
-    for pid in daemon.tree():
-        if harness.read_proc(pid, "comm").strip() == b"sandbox-helper":
-            found += [fd for fd in harness.open_files(pid) if "/workspace/" in link_of(pid, fd)]
-    return found
+    """Helpers that hold a file below /workspace, or one without a name there, open."""
+    return [pid for pid in daemon.tree() if harness.read_proc(pid, "comm").strip() == b"sandbox-helper"
+            and any("/workspace/" in link_of(pid, fd) for fd in harness.open_files(pid))]
 
 
 def link_of(pid, number):
@@ -430,6 +456,45 @@ def link_of(pid, number):
         return os.readlink(f"/proc/{pid}/fd/{number}")
     except OSError:
         return ""
+
+
+def test_clients_that_leave_near_the_end_of_an_upload_leave_no_other_name(daemon):
+    """A helper is not killed while it gives new content its place, where that needs a hidden name."""
+    box = Sandbox(daemon)
+    box.sh("mkdir -p end && cd end && rm -rf * && echo old >f")
+    body = b"x" * 20_000
+
+    def leave():
+        for n in range(60):
+            with daemon.socket() as s:
+                s.sendall(b"PUT /v1/sandboxes/default/files/workspace/end/f HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
+                          b"Content-Length: %d\r\n\r\n%s" % (daemon.secret.encode(), len(body), body))
+                time.sleep(n % 20 / 8000)  # anywhere between the first byte and the answer
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    threads = [threading.Thread(target=leave) for _ in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    harness.wait_until(lambda: not uploads(daemon), "the helpers have given up")
+    assert box.sh("cd end && ls -A && wc -c <f") in ("f\n20000\n", "f\n4\n")
+
+
+def test_a_stopped_helper_whose_client_has_left_is_killed(make_daemon):
+    """It is to end by itself, which one that the tenant has stopped does not."""
+    daemon = make_daemon(HELPER_ANSWER_MS=1000)
+    box = Sandbox(daemon)
+    box.sh("true")
+    with daemon.socket() as s:
+        s.sendall(b"PUT /v1/sandboxes/default/files/workspace/g HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
+                  b"Content-Length: 1000\r\n\r\nabc" % daemon.secret.encode())
+        harness.wait_until(lambda: uploads(daemon), "a helper has the file open")
+        stopped = uploads(daemon)
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+    harness.wait_until(lambda: not any(harness.is_alive(pid) for pid in stopped), "the stopped helper is gone")
+    assert box.sh("ls -A | grep -c sandbox-upload; cat g 2>/dev/null || true") == "0\n"
+    assert box.sh("echo alive") == "alive\n"
 
 
 def test_what_cannot_be_replaced_is_written_in_place(daemon):

@@ -139,9 +139,9 @@ void sandboxes_delete(struct persistent *p, persistent_freed_fn *freed, void *us
     end(p, "deleted");
 }
 
-void persistent_usage(const struct persistent *p, struct usage *ret)
+bool persistent_usage(const struct persistent *p, struct usage *ret)
 {
-    inner_usage(p->inside.jail, ret);
+    return inner_usage(p->inside.jail, ret);
 }
 
 unsigned persistent_writable(const struct persistent *p)

@@ -226,8 +226,8 @@ must_check int persistent_resume(struct persistent *p, struct err *e);
 /* The value of a pair of its metadata, or NULL. */
 const char *persistent_pair(const struct persistent *p, const char *key);
 
-/* What its control groups say. */
-void persistent_usage(const struct persistent *p, struct usage *ret);
+/* What its control groups say. False: not known yet, shortly after it was made. */
+bool persistent_usage(const struct persistent *p, struct usage *ret);
 /* Which system directories can be changed inside: bit 0 /usr, 1 /usr/local, 2 /etc. */
 unsigned persistent_writable(const struct persistent *p);
 
