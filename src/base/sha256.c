@@ -2,6 +2,7 @@
 #include "base/sha256.h"
 
 #include <openssl/evp.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 /* libcrypto fails here only if it was built or configured without SHA-256 or memory ran out in the
@@ -69,4 +70,20 @@ void sha256_hex(const void *p, size_t n, char out[SHA256_HEX])
 
     must(EVP_Digest(p, n, digest, NULL, EVP_sha256(), NULL));
     put_hex(digest, out);
+}
+
+int sha256_mac(const void *key, size_t key_n, const struct sha256_piece *pieces, size_t n,
+               unsigned char out[SHA256_BYTES])
+{
+    EVP_PKEY *k = EVP_PKEY_new_raw_private_key(EVP_PKEY_HMAC, NULL, key, key_n);
+    EVP_MD_CTX *c = EVP_MD_CTX_new();
+    size_t out_n = SHA256_BYTES;
+    bool good = k && c && EVP_DigestSignInit(c, NULL, EVP_sha256(), NULL, k) == 1;
+
+    for (size_t i = 0; good && i < n; i++)
+        good = EVP_DigestSignUpdate(c, pieces[i].p, pieces[i].n) == 1;
+    good = good && EVP_DigestSignFinal(c, out, &out_n) == 1;
+    EVP_MD_CTX_free(c);
+    EVP_PKEY_free(k);
+    return good ? 0 : -1;
 }

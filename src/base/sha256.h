@@ -21,3 +21,11 @@ void sha256_end_hex(struct sha256 *h, char out[SHA256_HEX]); /* lower case, with
 
 /* All at once. */
 void sha256_hex(const void *p, size_t n, char out[SHA256_HEX]);
+
+/* HMAC-SHA256 of pieces in a row. -1: out of memory. */
+struct sha256_piece {
+    const void *p;
+    size_t n;
+};
+must_check int sha256_mac(const void *key, size_t key_n, const struct sha256_piece *pieces,
+                          size_t n, unsigned char out[SHA256_BYTES]);

@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "base/utf8.h"
 #include "core/package.h"
+#include "core/webhook.h"
 #include "function/mount.h"
 
 enum { MS_PER_S = 1000, TIMEOUT_MAX_S = 86400, IDLE_MAX_S = 365 * 86400, THRESHOLD_MAX = 1 << 30 };
@@ -41,7 +42,7 @@ struct options_body {
 
 struct request_body {
     struct bytes language, code, function, input, isolation;
-    struct json_value args, kwargs, schema, packages, fixed;
+    struct json_value args, kwargs, schema, packages, webhook, fixed;
     int mode, engine;
     int64_t threshold;
     double timeout, idle;
@@ -153,6 +154,8 @@ static const struct shape_field call_fields[] = {
     LANGUAGE, CODE, ENGINE, ISOLATION, PACKAGES, FUNCTION(0), ARGS, KWARGS, SCHEMA, TIMEOUT("seconds of wall time"),
     MODE(0), THRESHOLD(0),
     {"stdin", SHAPE_STRING, 0, AT(input), .help = "standard input of a module"},
+    {"webhook", SHAPE_RAW, 0, AT(webhook), .accepts = OBJECT | BIT(JSON_STRING), .schema = WEBHOOK_SCHEMA,
+     .help = WEBHOOK_HELP},
     OPTIONS(options_shape), OLD_REPORTING,
 };
 
@@ -354,6 +357,7 @@ static int decode_body(struct call_request *r, const struct shape *shape, const 
     r->kwargs = b->kwargs;
     r->schema = b->schema;
     r->packages = b->packages;
+    r->webhook = b->webhook;
     r->wasm = b->engine == 1;
     r->idle_s = b->idle;
     take_timeout(r, b);

@@ -59,6 +59,7 @@ struct call_request {
     struct json_value permissions;
     struct json_value mount;
     struct json_value packages; /* the name of a set, or lists */
+    struct json_value webhook;  /* where the result is sent, too */
     enum call_mode mode;
     uint64_t auto_threshold;
     uint64_t wall_ms; /* 0: the default */

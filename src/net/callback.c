@@ -218,6 +218,7 @@ int callback_open(struct event_base *base, const struct callback_conf *conf, str
 {
     struct callback *cb = calloc(1, sizeof *cb);
     struct spool_conf spool = {.path = conf->results_path,
+                               .option = "RESULTS_PATH",
                                .bytes_max = conf->spool_bytes_max,
                                .age_max_s = conf->spool_age_s};
 

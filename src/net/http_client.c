@@ -19,6 +19,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 
 #include "base/os.h"
 
@@ -36,6 +37,7 @@ struct http_client {
     CURLM *multi;            /* owned */
     struct curl_slist *head; /* owned: what every request has; also holds the secret */
     uint32_t connect_ms, answer_ms;
+    http_allow_fn *allow; /* NULL: any address */
     LIST_HEAD(post_list, http_post) posts;
     CURL *idle[IDLE_MAX]; /* owned: handles that are prepared and unused */
     size_t idle_n;
@@ -52,10 +54,11 @@ struct http_post {
     CURL *easy;                 /* owned */
     http_post_fn *done;
     void *user;
-    size_t answered; /* bytes of the answer so far */
-    bool too_long;
+    size_t answered;        /* bytes of the answer so far */
+    bool too_long, refused; /* an address was */
     char key[HEADER_MAX];
-    struct curl_slist key_line; /* in front of the client's head */
+    struct curl_slist lines[1 + HTTP_LINES_MAX]; /* in front of the client's head */
+    http_allow_fn *allow;
     LIST_ENTRY(http_post) link;
     char words[HTTP_WORDS_MAX];
     size_t words_n;
@@ -106,17 +109,21 @@ static void post_end(struct http_post *p, CURLcode code)
     http_post_fn *done = p->done;
     void *user = p->user;
     curl_off_t after = 0;
-    long status = 0;
+    long status = 0, sent = 0;
     /* An answer that is longer than we read is an answer. */
     bool whole = code == CURLE_OK || p->too_long;
     char words[HTTP_WORDS_MAX + 1] = "";
-    struct http_answer a = {.error = whole ? "" : curl_easy_strerror(code),
+    struct http_answer a = {.error = whole        ? ""
+                                     : p->refused ? "its address is not allowed"
+                                                  : curl_easy_strerror(code),
                             .words = whole ? words : NULL};
 
     if (whole && curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK)
         a.status = (int)status;
     if (whole && curl_easy_getinfo(p->easy, CURLINFO_RETRY_AFTER, &after) == CURLE_OK && after > 0)
         a.retry_after_s = after < UINT32_MAX ? (uint32_t)after : UINT32_MAX;
+    if (curl_easy_getinfo(p->easy, CURLINFO_REQUEST_SIZE, &sent) == CURLE_OK)
+        a.sent = sent > 0;
     memcpy(words, p->words, p->words_n);
     http_post_cancel(p);
     done(user, &a);
@@ -138,6 +145,18 @@ static void reap(struct http_client *c)
     }
 }
 
+/* libcurl is about to connect to that address. */
+static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *to)
+{
+    struct http_post *p = user;
+
+    if (purpose != CURLSOCKTYPE_IPCXN || !p->allow(p->user, &to->addr)) {
+        p->refused = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
 /* What is the same for every request. */
 static bool easy_prepare(CURL *h, const struct http_client *c)
 {
@@ -149,6 +168,8 @@ static bool easy_prepare(CURL *h, const struct http_client *c)
            curl_easy_setopt(h, CURLOPT_PROXY, "") == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_ms) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_POST, 1L) == CURLE_OK &&
+           (!c->allow ||
+            curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, open_socket) == CURLE_OK) &&
            curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_answer) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK;
 }
@@ -172,13 +193,18 @@ static bool set_request(struct http_post *p, const struct http_ask *ask)
     long total = (long)c->connect_ms + (long)c->answer_ms + (long)(ask->body.n / BODY_RATE);
     CURL *h = p->easy;
     struct curl_slist *lines = c->head;
+    size_t n = 0;
 
+    for (size_t i = 0; i < HTTP_LINES_MAX && ask->lines[i]; i++) {
+        p->lines[n] = (struct curl_slist){.data = (char *)(uintptr_t)ask->lines[i], .next = lines};
+        lines = &p->lines[n++];
+    }
     if (ask->idempotency_key) {
-        int n = snprintf(p->key, sizeof p->key, "Idempotency-Key: %.1000s", ask->idempotency_key);
+        int len = snprintf(p->key, sizeof p->key, "Idempotency-Key: %.1000s", ask->idempotency_key);
 
-        p->key_line = (struct curl_slist){.data = p->key, .next = lines};
-        lines = &p->key_line;
-        if (n < 0 || (size_t)n >= sizeof p->key)
+        p->lines[n] = (struct curl_slist){.data = p->key, .next = lines};
+        lines = &p->lines[n];
+        if (len < 0 || (size_t)len >= sizeof p->key)
             return false;
     }
     return curl_easy_setopt(h, CURLOPT_URL, ask->url) == CURLE_OK &&
@@ -188,6 +214,7 @@ static bool set_request(struct http_post *p, const struct http_ask *ask)
            curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)ask->body.n) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_HEADERDATA, p) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_WRITEDATA, p) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, p) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_PRIVATE, p) == CURLE_OK;
 }
 
@@ -201,6 +228,7 @@ int http_client_post(struct http_client *c, const struct http_ask *ask, struct h
     p->client = c;
     p->done = ask->done;
     p->user = ask->user;
+    p->allow = c->allow;
     p->easy = easy_take(c);
     if (!p->easy || !set_request(p, ask) || curl_multi_add_handle(c->multi, p->easy) != CURLM_OK) {
         curl_easy_cleanup(p->easy);
@@ -327,6 +355,7 @@ int http_client_open(struct event_base *base, const struct http_client_conf *con
     c->base = base;
     c->connect_ms = conf->connect_ms;
     c->answer_ms = conf->answer_ms;
+    c->allow = conf->allow;
     LIST_INIT(&c->posts);
     c->timer = evtimer_new(base, on_timer, c);
     if (!c->timer || !make_head(c, conf->bearer) || !make_multi(c, conf)) {
@@ -354,48 +383,4 @@ void http_client_close(struct http_client *c)
         event_free(c->timer);
     curl_global_cleanup();
     free(c);
-}
-
-/* ---- addresses ---- */
-
-static int check_parts(CURLU *u, struct err *e)
-{
-    static const struct {
-        CURLUPart part;
-        const char *name;
-    } refused[] = {
-        {CURLUPART_USER,     "a user name"},
-        {CURLUPART_PASSWORD, "a password" },
-        {CURLUPART_QUERY,    "a query"    },
-        {CURLUPART_FRAGMENT, "a fragment" },
-    };
-    char *text = NULL;
-    bool web;
-
-    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
-        if (curl_url_get(u, refused[i].part, &text, 0) == CURLUE_OK) {
-            curl_free(text);
-            return err_set(e, ERR_CALLER, "must not have %s", refused[i].name);
-        }
-    }
-    if (curl_url_get(u, CURLUPART_SCHEME, &text, 0) != CURLUE_OK)
-        return err_set(e, ERR_CALLER, "has no scheme");
-    web = strcasecmp(text, "http") == 0 || strcasecmp(text, "https") == 0;
-    curl_free(text);
-    return web ? 0 : err_set(e, ERR_CALLER, "is neither http nor https");
-}
-
-int http_url_check(const char *url, struct err *e)
-{
-    CURLU *u = curl_url();
-    int r;
-
-    if (!u)
-        return err_set(e, ERR_HOST, "no memory for an address");
-    if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK)
-        r = err_set(e, ERR_CALLER, "is not an http or https address");
-    else
-        r = check_parts(u, e);
-    curl_url_cleanup(u);
-    return r;
 }

@@ -257,24 +257,25 @@ void spool_counts(const struct spool *s, struct spool_counts *ret)
 
 /* ---- putting and reading ---- */
 
-static bool put_frame(const struct spool *s, struct op *o)
+static bool put_frame(const struct spool *s, struct op *o, const char *members)
 {
     char now[CLOCK_ISO_MAX];
     struct jw w;
 
-    o->head = BUF_INIT(HEAD_MAX);
+    o->head = BUF_INIT(HEAD_MAX + strlen(members));
     o->tail = BUF_INIT(TAIL_MAX);
-    (void)buf_printf(&o->head, "{\"execution_id\":\"%s\",\"result\":", o->id);
+    (void)buf_printf(&o->head, "{\"execution_id\":\"%s\",%s\"result\":", o->id, members);
     w = JW(&o->tail);
     w.comma = true; /* it goes on behind the body */
     jw_kv_string(&w, "persisted_at", clock_iso(now));
-    jw_kv_string(&w, "control_plane_url", s->told);
+    if (s->told[0])
+        jw_kv_string(&w, "control_plane_url", s->told);
     (void)buf_puts(&o->tail, "}\n");
     return !o->head.failed && !o->tail.failed;
 }
 
-struct spool_entry *spool_put(struct spool *s, const char *id, struct bytes body,
-                              spool_put_fn *done, void *user)
+struct spool_entry *spool_put(struct spool *s, const char *id, const char *members,
+                              struct bytes body, spool_put_fn *done, void *user)
 {
     uint64_t used = s->bytes + s->rejected_bytes, bytes;
     struct op *o = spool_id_is_safe(id) ? op_new(OP_PUT, id) : NULL;
@@ -285,7 +286,7 @@ struct spool_entry *spool_put(struct spool *s, const char *id, struct bytes body
     o->done.put = done;
     o->user = user;
     o->number = ++s->last;
-    if (put_frame(s, o)) {
+    if (put_frame(s, o, members)) {
         bytes = o->head.n + body.n + o->tail.n;
         if (used <= s->bytes_max && bytes <= s->bytes_max - used)
             o->entry = spool_entry_add(s, id, bytes, spool_now_s());
@@ -340,7 +341,7 @@ int spool_open(const struct spool_conf *conf, struct work_pool *pool, struct spo
         spool_close(s);
         return err_set(e, ERR_HOST, "no memory for the spool");
     }
-    if (spool_find(s, conf->path, e) < 0) {
+    if (spool_find(s, conf, e) < 0) {
         spool_close(s);
         return -1;
     }

@@ -39,8 +39,9 @@ struct spool_entry {
 TAILQ_HEAD(spool_list, spool_entry);
 
 struct spool_conf {
-    const char *path; /* absolute; made if missing */
-    const char *told; /* address that is noted in the files, for people */
+    const char *path;   /* absolute; made if missing */
+    const char *option; /* that names it, for messages */
+    const char *told;   /* address that is noted in the files, for people; "": none */
     uint64_t bytes_max;
     uint64_t age_max_s;
 };
@@ -50,7 +51,8 @@ struct spool_conf {
  * must belong to uid or to us and be writable by nobody else: a planted file would be a forged
  * result.
  */
-must_check int spool_prepare(const char *path, uid_t uid, gid_t gid, struct err *e);
+must_check int spool_prepare(const char *path, const char *option, uid_t uid, gid_t gid,
+                             struct err *e);
 
 /* Locks the directory, removes half-written files and learns what is there. */
 must_check int spool_open(const struct spool_conf *conf, struct work_pool *pool, struct spool **ret,
@@ -61,14 +63,15 @@ void spool_close(struct spool *s);
 /* On the loop, once: e->on_disk, or not and `why` has the words; then e must be dropped. */
 typedef void spool_put_fn(void *user, struct spool_entry *e, const char *why);
 /*
- * Writes one result. The body (a JSON object) is borrowed until done(). NULL when it would exceed
+ * Writes one result. The body (a JSON object) is borrowed until done(); `members` are others of the
+ * file, written in front of it: "" or "name": value, with a comma behind. NULL when it would exceed
  * the bytes, or there is no memory: done() will not come.
  */
-struct spool_entry *spool_put(struct spool *s, const char *id, struct bytes body,
-                              spool_put_fn *done, void *user);
+struct spool_entry *spool_put(struct spool *s, const char *id, const char *members,
+                              struct bytes body, spool_put_fn *done, void *user);
 
 /* On the loop, once. `file` has the text and is taken or freed; `body` is a view into it, p == NULL
- * when the file is gone or is not what we wrote. */
+ * when the file is gone or is not what we wrote. What is in front of the body ends with its key. */
 typedef void spool_read_fn(void *user, struct buf *file, struct bytes body);
 must_check int spool_read(struct spool *s, const struct spool_entry *e, spool_read_fn *done,
                           void *user);

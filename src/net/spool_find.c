@@ -25,29 +25,29 @@ static int make_parents(const char *path, struct err *e)
     return 0;
 }
 
-int spool_prepare(const char *path, uid_t uid, gid_t gid, struct err *e)
+int spool_prepare(const char *path, const char *option, uid_t uid, gid_t gid, struct err *e)
 {
     cleanup_close int dir = -1;
     struct stat st;
 
     if (path[0] != '/')
-        return err_set(e, ERR_CALLER, "RESULTS_PATH: '%.300s' is not an absolute path", path);
+        return err_set(e, ERR_CALLER, "%s: '%.300s' is not an absolute path", option, path);
     if (make_parents(path, e) < 0)
         return -1;
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, -errno, "RESULTS_PATH: make '%.300s'", path);
+        return err_sys(e, -errno, "%s: make '%.300s'", option, path);
     dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0 || fstat(dir, &st) < 0)
-        return err_sys(e, -errno, "RESULTS_PATH: '%.300s'", path);
+        return err_sys(e, -errno, "%s: '%.300s'", option, path);
     if ((st.st_uid != uid && st.st_uid != geteuid()) || (st.st_mode & 022) != 0)
         return err_set(e, ERR_CALLER,
-                       "RESULTS_PATH: '%.300s' must belong to user %u and be writable by nobody "
+                       "%s: '%.300s' must belong to user %u and be writable by nobody "
                        "else: what lies there is sent as results",
-                       path, (unsigned)uid);
+                       option, path, (unsigned)uid);
     if (st.st_uid != uid && fchown(dir, uid, gid) < 0)
-        return err_sys(e, -errno, "RESULTS_PATH: give '%.300s' away", path);
+        return err_sys(e, -errno, "%s: give '%.300s' away", option, path);
     if (fchmod(dir, 0700) < 0)
-        return err_sys(e, -errno, "RESULTS_PATH: close '%.300s'", path);
+        return err_sys(e, -errno, "%s: close '%.300s'", option, path);
     return 0;
 }
 
@@ -174,29 +174,29 @@ static int load_rejected(struct spool *s)
     return r;
 }
 
-static int open_directories(struct spool *s, const char *path, struct err *e)
+static int open_directories(struct spool *s, const char *path, const char *option, struct err *e)
 {
     s->dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (s->dir < 0)
-        return err_sys(e, -errno, "RESULTS_PATH: '%.300s'", path);
+        return err_sys(e, -errno, "%s: '%.300s'", option, path);
     if (flock(s->dir, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK
-                   ? err_set(e, ERR_CALLER, "RESULTS_PATH: '%.300s' is in use by another daemon",
+                   ? err_set(e, ERR_CALLER, "%s: '%.300s' is in use by another daemon", option,
                              path)
-                   : err_sys(e, -errno, "RESULTS_PATH: lock '%.300s'", path);
+                   : err_sys(e, -errno, "%s: lock '%.300s'", option, path);
     if (mkdirat(s->dir, "rejected", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, -errno, "RESULTS_PATH: make '%.300s/rejected'", path);
+        return err_sys(e, -errno, "%s: make '%.300s/rejected'", option, path);
     s->rejected_dir = openat(s->dir, "rejected", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (s->rejected_dir < 0)
-        return err_sys(e, -errno, "RESULTS_PATH: '%.300s/rejected'", path);
+        return err_sys(e, -errno, "%s: '%.300s/rejected'", option, path);
     return 0;
 }
 
-int spool_find(struct spool *s, const char *path, struct err *e)
+int spool_find(struct spool *s, const struct spool_conf *conf, struct err *e)
 {
-    if (open_directories(s, path, e) < 0)
+    if (open_directories(s, conf->path, conf->option, e) < 0)
         return -1;
     if (load_waiting(s) < 0 || load_rejected(s) < 0)
-        return err_set(e, ERR_HOST, "RESULTS_PATH: '%.300s' cannot be listed", path);
+        return err_set(e, ERR_HOST, "%s: '%.300s' cannot be listed", conf->option, conf->path);
     return 0;
 }

@@ -62,4 +62,4 @@ void spool_batch_run(struct work *w);
 struct spool_entry *spool_entry_add(struct spool *s, const char *id, uint64_t bytes,
                                     int64_t born_s);
 /* Opens and locks the directories of a new spool, and fills the index. */
-must_check int spool_find(struct spool *s, const char *path, struct err *e);
+must_check int spool_find(struct spool *s, const struct spool_conf *conf, struct err *e);

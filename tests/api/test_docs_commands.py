@@ -3,7 +3,8 @@
 
 A block says what it is behind its fence: `sh` is run by a shell in a directory of its own against a daemon (the address
 of the documents, 127.0.0.1:8080, becomes that daemon's, and build/ the build under test); `usage` lists ways to call a
-program, whose --help must know each option; `json` must be JSON; `text` and `c` are not commands. A block that cannot be
+program, whose --help must know each option; `json` must be JSON; `python` and `js` are run by
+test_webhooks.py; `text` and `c` are not commands. A block that cannot be
 run says why in a comment above it, <!-- not run: … -->, and is counted in NOT_RUN.
 """
 import html
@@ -20,7 +21,7 @@ from harness import BUILD, DEADLINE
 TOP = pathlib.Path(__file__).resolve().parents[2]
 FILES = [TOP / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")] + sorted(TOP.glob("docs/*.md"))
 FENCE = re.compile(r"^(?:<!-- not run: (?P<why>[^\n]+) -->\n)?```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.S | re.M)
-KINDS = {"sh", "usage", "json", "text", "c"}
+KINDS = {"sh", "usage", "json", "text", "c", "python", "js"}
 NOT_RUN = {"README.md": 1, "CONTRIBUTING.md": 1, "docs/development.md": 2, "docs/functions.md": 1, "docs/jails.md": 1,
            "docs/wasm.md": 1}
 

@@ -31,8 +31,11 @@ struct stage {
 
 static void open_spool(struct stage *s, uint64_t age_s)
 {
-    struct spool_conf conf = {
-        .path = s->path, .told = "http://x", .bytes_max = BYTES_MAX, .age_max_s = age_s};
+    struct spool_conf conf = {.path = s->path,
+                              .option = "RESULTS_PATH",
+                              .told = "http://x",
+                              .bytes_max = BYTES_MAX,
+                              .age_max_s = age_s};
     struct err e;
 
     assert_int_equal(spool_open(&conf, s->pool, &s->spool, &e), 0);
@@ -47,7 +50,7 @@ static int setup(void **state)
     (void)snprintf(s->top, sizeof s->top, "/tmp/test-spool-XXXXXX");
     assert_non_null(mkdtemp(s->top));
     (void)snprintf(s->path, sizeof s->path, "%.200s/a/results", s->top);
-    assert_int_equal(spool_prepare(s->path, geteuid(), getegid(), &e), 0);
+    assert_int_equal(spool_prepare(s->path, "RESULTS_PATH", geteuid(), getegid(), &e), 0);
     s->base = event_base_new();
     assert_int_equal(work_pool_open(s->base, &s->pool, &e), 0);
     open_spool(s, 3600);
@@ -103,7 +106,7 @@ static struct spool_entry *put(struct stage *s, const char *id, const char *body
 {
     int before = s->told;
     struct spool_entry *e =
-        spool_put(s->spool, id, (struct bytes){.p = body, .n = strlen(body)}, on_put, s);
+        spool_put(s->spool, id, "", (struct bytes){.p = body, .n = strlen(body)}, on_put, s);
 
     if (e)
         wait_told(s, before + 1);
@@ -342,7 +345,7 @@ static void many_at_once_are_one_batch_after_the_other(void **state)
 
     for (int i = 0; i < 20; i++) {
         (void)snprintf(id, sizeof id, "m%d", i);
-        assert_non_null(spool_put(s->spool, id, (struct bytes){.p = "{}", .n = 2}, on_put, s));
+        assert_non_null(spool_put(s->spool, id, "", (struct bytes){.p = "{}", .n = 2}, on_put, s));
     }
     wait_told(s, 20);
     reopen(s, 3600);
@@ -355,8 +358,11 @@ static void many_at_once_are_one_batch_after_the_other(void **state)
 static void a_spool_has_one_owner(void **state)
 {
     struct stage *s = *state;
-    struct spool_conf conf = {
-        .path = s->path, .told = "", .bytes_max = BYTES_MAX, .age_max_s = 3600};
+    struct spool_conf conf = {.path = s->path,
+                              .option = "RESULTS_PATH",
+                              .told = "",
+                              .bytes_max = BYTES_MAX,
+                              .age_max_s = 3600};
     struct spool *second = NULL;
     struct err e;
 
@@ -370,8 +376,8 @@ static void a_directory_others_can_write_is_refused(void **state)
     struct err e;
 
     assert_int_equal(chmod(s->path, 0777), 0);
-    assert_int_equal(spool_prepare(s->path, geteuid(), getegid(), &e), -1);
-    assert_int_equal(spool_prepare("relative", geteuid(), getegid(), &e), -1);
+    assert_int_equal(spool_prepare(s->path, "RESULTS_PATH", geteuid(), getegid(), &e), -1);
+    assert_int_equal(spool_prepare("relative", "RESULTS_PATH", geteuid(), getegid(), &e), -1);
 }
 
 int main(void)

@@ -39,7 +39,7 @@ static void on_expiry(evutil_socket_t fd, short what, void *user)
 
 void app_idle_check(struct app *a)
 {
-    if (a->idle && a->registry.active_n == 0)
+    if (a->idle && a->registry.active_n == 0 && a->calls.telling == 0)
         a->idle(a->idle_user);
 }
 
@@ -57,6 +57,7 @@ void app_stop_unattended(struct app *a, enum end_reason why)
         if (LIST_EMPTY(&x->waiters))
             execution_stop(x, why);
     }
+    calls_stop_unattended(&a->calls, why);
 }
 
 void app_stop_all(struct app *a, enum end_reason why)

@@ -38,6 +38,7 @@ struct kept_calls;
 struct shelf;
 struct shelf_item;
 struct survey;
+struct webhooks;
 
 enum { APP_VERSION_MAX = 32 }; /* a language's version */
 
@@ -57,10 +58,11 @@ struct app {
     const struct lang_ops *langs;
     const char *lang_names[METRICS_LANGS_MAX]; /* by row; borrowed from the port */
     char lang_versions[METRICS_LANGS_MAX][APP_VERSION_MAX];
-    struct survey *survey;    /* owned; NULL: not under way */
-    struct report *report;    /* owned; NULL: nobody listens */
-    struct http_server *http; /* owned by main; for its counters only */
-    struct event *expiry;     /* owned: forgets old executions */
+    struct survey *survey;     /* owned; NULL: not under way */
+    struct report *report;     /* owned; NULL: nobody listens */
+    struct webhooks *webhooks; /* owned; NULL: no host is allowed */
+    struct http_server *http;  /* owned by main; for its counters only */
+    struct event *expiry;      /* owned: forgets old executions */
     struct admission admission;
     struct task_host tasks;
     struct registry registry;
@@ -104,6 +106,8 @@ struct exec_order {
     const unsigned char *digest;     /* SHA-256 of what was asked for; NULL: never compared */
     struct execution_waiter *waiter; /* borrowed until done() or left; NULL: nobody waits */
     struct shelf_item *packages;     /* taken if it succeeds; NULL: those of the session */
+    struct webhook *webhook;         /* taken if it succeeds; NULL: none */
+    execution_write_fn *write;       /* its body */
 };
 
 /* Limits of an execution as configured; wall_ms from the request. */

@@ -9,6 +9,7 @@
 
 #include "app/daemon/app.h"
 #include "base/jw.h"
+#include "net/webhook.h"
 
 enum { EVENT_JSON_MAX = 8192 };
 
@@ -20,6 +21,7 @@ struct lifecycle {
     int exit_code;
     uint16_t port;
     bool drained, idle, settling;
+    unsigned unsettled; /* what still delivers */
 };
 
 const char *lifecycle_reason(int exit_code)
@@ -95,8 +97,13 @@ static void on_quiet(void *user)
 {
     struct lifecycle *l = user;
 
+    if (--l->unsettled > 0)
+        return;
     (void)event_del(l->deadline);
-    tell(l, REPORT_EXITED, on_told);
+    if (l->app->report)
+        tell(l, REPORT_EXITED, on_told);
+    else
+        l->ended(l->user);
 }
 
 static void settle(struct lifecycle *l)
@@ -106,10 +113,12 @@ static void settle(struct lifecycle *l)
     if (l->settling)
         return;
     l->settling = true;
+    l->unsettled = 1 + (r != NULL) + (l->app->webhooks != NULL);
     if (r)
         r->ops->settle(r, on_quiet, l);
-    else
-        l->ended(l->user);
+    if (l->app->webhooks)
+        webhooks_settle(l->app->webhooks, on_quiet, l);
+    on_quiet(l);
 }
 
 static void settle_when_done(struct lifecycle *l)
@@ -152,6 +161,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
     settle(l);
     if (r)
         r->ops->hurry(r);
+    if (l->app->webhooks)
+        webhooks_hurry(l->app->webhooks);
 }
 
 static void on_hard_stop(int number, siginfo_t *info, void *context)

@@ -4,7 +4,8 @@
  *
  * A plan is made at once, so that nothing of the request has to be kept while it waits. Files of
  * the workspace are hashed and copied while the run ends. Large answers are rendered on a worker.
- * Where a control plane listens, nobody hears of a result before it is safe on disk.
+ * Where a control plane or a webhook is told, nobody else hears of a result before it is safe on
+ * disk.
  */
 #include <event2/event.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "app/execution/code_cache.h"
 #include "app/execution/kept_disk.h"
 #include "app/execution/session_disk.h"
+#include "app/execution/webhook.h"
 #include "app/execution/workspaces.h"
 #include "app/function/call_module.h"
 #include "base/random.h"
@@ -140,7 +142,7 @@ static void write_report(struct execution *x)
     for (size_t i = 0; names && i < x->artifacts.n; i++)
         if (!artifact_is_lost(x->artifacts.v[i]))
             names[told.artifacts_n++] = x->artifacts.v[i]->path;
-    r->ops->write(&told, &x->report);
+    r->ops->write(&told, &x->out.report);
     free(names);
 }
 
@@ -151,6 +153,8 @@ static void judge(struct task *t)
     verdict_reach(&t->result, &t->limits, &x->verdict);
     if (x->app->report)
         write_report(x);
+    if (x->out.webhook)
+        x->out.write(x, &x->out.body);
 }
 
 static enum task_go step_judge(struct task *t, struct err *e)
@@ -179,7 +183,25 @@ static enum task_go step_report(struct task *t, struct err *e)
     if (!r)
         return TASK_NEXT;
     task_release(t);
-    r->ops->result(r, x->id, &x->report, on_safe, t);
+    r->ops->result(r, x->id, &x->out.report, on_safe, t);
+    return TASK_WAIT;
+}
+
+static void on_webhook_safe(void *user)
+{
+    buf_done(&of(user)->out.body);
+    task_continue(user, TASK_NEXT);
+}
+
+static enum task_go step_webhook(struct task *t, struct err *e)
+{
+    struct execution *x = of(t);
+
+    (void)e;
+    if (!x->out.webhook)
+        return TASK_NEXT;
+    task_release(t);
+    webhook_send(take_ptr(&x->out.webhook), x->id, buf_whole(&x->out.body), on_webhook_safe, t);
     return TASK_WAIT;
 }
 
@@ -440,6 +462,7 @@ static const struct task_step steps[] = {
     {"collected", TASK_COLLECTING, step_collected, .always = true},
     {"judge",     TASK_COLLECTING, step_judge,     .always = true},
     {"report",    TASK_COLLECTING, step_report,    .always = true},
+    {"webhook",   TASK_COLLECTING, step_webhook,   .always = true},
 };
 /* clang-format on */
 
@@ -476,7 +499,9 @@ void execution_free(struct execution *x)
         free(x->collecting.given[i].path);
     free(x->collecting.given);
     shelf_release(x->dependencies);
-    buf_done(&x->report);
+    buf_done(&x->out.report);
+    buf_done(&x->out.body);
+    webhook_free(x->out.webhook);
     buf_done(&x->code);
     free(x);
 }
@@ -532,7 +557,7 @@ static struct execution *execution_new(struct app *a, const struct exec_order *o
     x->task.plan_free = a->langs->plan_free;
     x->artifacts.max = a->config.artifacts_max;
     x->collecting.hash_left = o->spec->limits.workspace_max;
-    x->unattended = !o->waiter;
+    x->unattended = !o->waiter || o->webhook;
     if (o->waiter)
         LIST_INSERT_HEAD(&x->waiters, o->waiter, link);
     if (o->digest)
@@ -623,8 +648,11 @@ int app_execute(struct app *a, const struct exec_order *o, struct execution **re
     if (!x)
         return err_set(e, ERR_HOST, "no memory for an execution");
     x->dependencies = o->packages;
+    x->out.webhook = o->webhook;
+    x->out.write = o->write;
     if (prepare(x, o, e) < 0 || task_begin(&x->task, e) < 0) {
         x->dependencies = NULL; /* the caller's again */
+        x->out.webhook = NULL;
         execution_free(x);
         return -1;
     }

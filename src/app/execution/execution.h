@@ -25,6 +25,7 @@ enum { EXECUTION_ID_MAX = 128, REQUEST_ID_MAX = 128, EXECUTION_JAIL_MAX = 32 };
 struct app;
 struct execution;
 struct kept_batch;
+struct webhook;
 
 /* Exactly once, from the loop, never from inside app_execute(). Its result is final. */
 typedef void execution_done_fn(void *user, struct execution *x);
@@ -95,6 +96,17 @@ struct registered {
     SLIST_ENTRY(execution) chain; /* same hash */
 };
 
+/* Writes what is answered of one that is done. Pure; may run on a worker. */
+typedef void execution_write_fn(const struct execution *x, struct buf *out);
+
+/* What others are told of it, until that has been handed over. */
+struct outgoing {
+    struct buf report;       /* a control plane */
+    struct webhook *webhook; /* owned; NULL: none */
+    execution_write_fn *write;
+    struct buf body; /* of the webhook */
+};
+
 /* Readers that outlive its place in the registry. */
 struct hold {
     unsigned n;
@@ -120,7 +132,7 @@ struct execution {
     struct artifacts artifacts;
     struct collecting collecting;
     struct watch watch;
-    struct buf report; /* what a control plane is told; until it has been handed over */
+    struct outgoing out;
     struct heart heart;
     struct registered in; /* the registry */
     struct hold hold;

@@ -23,6 +23,7 @@ static const struct task_step steps[] = {
     {"judge",    TASK_COLLECTING, call_judge,   .always = true},
     {"sync",     TASK_COLLECTING, call_sync,    .always = true},
     {"render",   TASK_COLLECTING, function_render,  .always = true},
+    {"webhook",  TASK_COLLECTING, function_webhook, .always = true},
 };
 /* clang-format on */
 
@@ -70,7 +71,7 @@ static void keep(struct call *c)
 static void answer(struct task *t)
 {
     struct call *c = call_of(t);
-    bool heard = c->on.order.done;
+    bool heard = c->on.order.done || c->tells;
 
     if (t->refused.kind == ERR_NONE)
         log_done(c);
@@ -85,6 +86,7 @@ static void call_free(struct call *c)
 
     TAILQ_REMOVE(&all->active, c, link);
     all->n--;
+    all->telling -= c->tells;
     function_done(&c->on);
     collect_done(&c->collect);
     binding_done(&c->binding);
@@ -94,7 +96,10 @@ static void call_free(struct call *c)
 
 static void account(struct task *t)
 {
+    struct app *a = function_of(t)->app;
+
     call_free(call_of(t));
+    app_idle_check(a);
 }
 
 static const struct task_kind kind = {
@@ -136,7 +141,10 @@ int app_call(struct app *a, const struct function_order *o, struct call **ret, s
 void call_abandon(struct call *c)
 {
     function_forget(&c->on);
-    task_stop(&c->on.task, END_CANCELLED);
+    if (!c->tells)
+        task_stop(&c->on.task, END_CANCELLED);
+    else
+        call_resume(c); /* items go nowhere now */
 }
 
 void call_resume(struct call *c)
@@ -165,5 +173,16 @@ void calls_stop_all(struct calls *c, enum end_reason why)
     for (one = TAILQ_FIRST(&c->active); one; one = next) {
         next = TAILQ_NEXT(one, link);
         task_stop(&one->on.task, why);
+    }
+}
+
+void calls_stop_unattended(struct calls *c, enum end_reason why)
+{
+    struct call *one, *next;
+
+    for (one = TAILQ_FIRST(&c->active); one; one = next) {
+        next = TAILQ_NEXT(one, link);
+        if (!one->on.order.done)
+            task_stop(&one->on.task, why);
     }
 }

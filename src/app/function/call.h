@@ -19,6 +19,7 @@ struct call {
     struct program program;
     struct binding binding;
     struct collect collect; /* what the run did to the files */
+    bool tells;             /* a webhook: it goes on when the client leaves */
     TAILQ_ENTRY(call) link;
 };
 TAILQ_HEAD(call_list, call);
@@ -27,16 +28,19 @@ TAILQ_HEAD(call_list, call);
 struct calls {
     struct call_list active;
     size_t n;
+    size_t telling; /* those that have a webhook */
 };
 
 void calls_init(struct calls *c);
 void calls_done(struct calls *c); /* ends and frees all of them; done() does not come */
 void calls_stop_all(struct calls *c, enum end_reason why);
+/* Those whose client has left. */
+void calls_stop_unattended(struct calls *c, enum end_reason why);
 
 /* -1: it could not be begun. The body is taken in any case. */
 must_check int app_call(struct app *a, const struct function_order *o, struct call **ret,
                         struct err *e);
-/* The client is gone: ends the call, done() does not come. */
+/* The client is gone: ends the call, unless it has a webhook; done() does not come. */
 void call_abandon(struct call *c);
 /* There is room for items again. */
 void call_resume(struct call *c);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
+#include "app/execution/webhook.h"
 #include "app/function/inspection.h"
 #include "base/random.h"
 #include "core/languages.h"
@@ -44,6 +45,7 @@ void function_done(struct function_task *f)
     sync_free(take_ptr(&f->sync));
     task_done(&f->task);
     buf_done(&f->json);
+    webhook_free(take_ptr(&f->webhook));
 }
 
 void function_forget(struct function_task *f)

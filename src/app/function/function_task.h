@@ -25,6 +25,7 @@ struct function_task;
 struct inspect;
 struct inspect_answer;
 struct turn_facts;
+struct webhook;
 
 /* What became of it. Everything is borrowed until the answer is over. */
 struct call_result {
@@ -85,6 +86,7 @@ struct function_task {
     struct sync *sync;              /* owned: changes that went back or do; else NULL */
     struct call_result result;
     struct buf json;             /* the answer */
+    struct webhook *webhook;     /* owned: the answer is sent there, too; NULL: none */
     struct function_order order; /* without the body */
     char request_id[REQUEST_ID_MAX + 1];
 };
@@ -118,6 +120,7 @@ task_begin_fn function_packages; /* installs and holds what the program asks for
 task_begin_fn function_load;     /* loads what is in the mounts */
 task_begin_fn function_compiled; /* the compiler has ended */
 task_begin_fn function_render;   /* the answer */
+task_begin_fn function_webhook;  /* that is handed over, if one was asked for */
 task_stop_fn inspect_give_up, packages_give_up;
 
 /* Hands over the answer. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The body is read, and whether there can be such a call is checked. */
 #include "app/daemon/app.h"
+#include "app/execution/webhook.h"
 #include "app/function/call.h"
 
 enum {
@@ -59,6 +60,11 @@ enum task_go call_check(struct task *t, struct err *e)
     struct call *c = call_of(t);
     struct err why;
 
-    (void)e;
+    if (webhook_take(c->on.app, c->program.request.webhook, &c->on.webhook, &why) < 0) {
+        *e = why;
+        return TASK_REFUSE;
+    }
+    c->tells = c->on.webhook != NULL;
+    c->on.app->calls.telling += c->tells;
     return check(c, &why) < 0 ? function_fail(&c->on, &why) : TASK_NEXT;
 }

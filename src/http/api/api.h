@@ -30,7 +30,7 @@ api_fn api_execute, api_execution_list, api_execution_get, api_execution_delete,
 /* The body of POST /execute, shaped. */
 struct execute_body {
     struct bytes execution_id, session_id, language, code, input, template, isolation, mode;
-    struct json_value event, packages;
+    struct json_value event, packages, webhook;
     struct shape_strings vars;
     struct shape_strings files;
     struct execute_limits {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "app/execution/webhook.h"
 #include "base/clock.h"
 #include "base/jw.h"
 #include "base/sha256.h"
@@ -298,6 +299,14 @@ static void check_mode(struct shaping *s, const struct shape_field *f, const voi
         shape_complain(s, f->name, NULL, "value_error", "Input should be 'handler' or 'script'");
 }
 
+static void check_webhook(struct shaping *s, const struct shape_field *f, const void *value)
+{
+    struct err e;
+
+    if (webhook_check(s->user, *(const struct json_value *)value, &e) < 0)
+        shape_complain(s, f->name, NULL, "value_error", "%s", e.text);
+}
+
 #define AT(member) offsetof(struct execute_body, member)
 
 /* clang-format off */
@@ -327,6 +336,8 @@ static const struct shape_field fields[] = {
      "environment variables: an object of strings"},
     {"packages", SHAPE_RAW, SHAPE_NULLABLE, AT(packages), .accepts = BIT(JSON_OBJECT) | BIT(JSON_STRING),
      .schema = PACKAGES_SCHEMA, .help = "name of a set of packages, or its lists; in place of those of the session"},
+    {"webhook", SHAPE_RAW, SHAPE_NULLABLE, AT(webhook), 0, 0, check_webhook, WEBHOOK_HELP,
+     .accepts = BIT(JSON_OBJECT) | BIT(JSON_STRING), .schema = WEBHOOK_SCHEMA},
     {"template", SHAPE_STRING, SHAPE_NULLABLE, AT(template), 0, 0, check_template,
      "which warmed Python: python, or python-datascience with numpy, pandas and matplotlib loaded"},
     {"isolation", SHAPE_STRING, SHAPE_NULLABLE, AT(isolation), 0, 0, check_isolation,
@@ -596,7 +607,8 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
                                .request_id = http_request(c)->id,
                                .asked_us = asked->at_us,
                                .digest = b->execution_id.p ? asked->digest : NULL,
-                               .waiter = waiter_of(w)};
+                               .waiter = waiter_of(w),
+                               .write = execution_result_body};
     struct execution *x = b->execution_id.p ? app_find(a, b->execution_id.p) : NULL;
     struct err e;
 
@@ -609,9 +621,11 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
     } else if (x) {
         waiting_free(w);
         reply_conflict(c, b->execution_id.p);
-    } else if (app_execute(a, &order, &x, &e) < 0) {
+    } else if (webhook_take(a, b->webhook, &order.webhook, &e) < 0 ||
+               app_execute(a, &order, &x, &e) < 0) {
         waiting_free(w);
         package_set_release(order.packages);
+        webhook_free(order.webhook);
         reply_refused(c, &e);
     } else {
         answer(c, x, w);

@@ -232,16 +232,28 @@ void execution_row_json(const struct execution *x, struct jw *w)
     jw_object_end(w);
 }
 
+static size_t result_room(const struct execution *x)
+{
+    const struct run_result *r = &x->task.result;
+    size_t room = (r->out.n + r->err.n) * ESCAPE_FACTOR + r->result.n + r->error.n;
+
+    for (size_t i = 0; i < x->artifacts.n; i++)
+        room += 2 * ESCAPE_FACTOR * strlen(x->artifacts.v[i]->path) + ARTIFACT_OVERHEAD;
+    return room;
+}
+
 size_t execution_json_room(const struct execution *x)
 {
     const struct run_result *r = &x->task.result;
     size_t room = OVERHEAD + STATE_MAX + r->progress.n + ESCAPE_FACTOR * strlen(x->session_id);
 
-    if (!execution_is_done(x))
-        return room;
-    for (size_t i = 0; i < x->artifacts.n; i++)
-        room += 2 * ESCAPE_FACTOR * strlen(x->artifacts.v[i]->path) + ARTIFACT_OVERHEAD;
-    return room + (r->out.n + r->err.n) * ESCAPE_FACTOR + r->result.n + r->error.n;
+    return execution_is_done(x) ? room + result_room(x) : room;
+}
+
+void execution_result_body(const struct execution *x, struct buf *out)
+{
+    *out = BUF_INIT(OVERHEAD + result_room(x));
+    execution_result_json(x, out);
 }
 
 void execution_server_timing(const struct execution *x, char out[SERVER_TIMING_MAX])

@@ -15,6 +15,8 @@ void execution_result_json(const struct execution *x, struct buf *out);
 void execution_json(const struct execution *x, struct buf *out);
 /* One of a list: without its result. Of at most EXECUTION_ROW_MAX bytes. */
 void execution_row_json(const struct execution *x, struct jw *w);
+/* The first, in a buffer of its own, when everything of it is known. */
+void execution_result_body(const struct execution *x, struct buf *out);
 /* The most bytes of the first two. */
 size_t execution_json_room(const struct execution *x);
 /* Value of the Server-Timing header. */

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "app/daemon/reporting.h"
 #include "app/function/call_module.h"
 #include "base/clock.h"
 #include "base/jw.h"
@@ -368,6 +369,7 @@ void api_metrics(struct http_call *c)
 
     gauges_set(a);
     report_gauges_set(a);
+    report_count_webhooks(a);
     metrics_write(&a->metrics, a->jail->ops->name, lang_name, a, &body);
     write_pool(a, &body);
     write_http(a, &body);
