@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/zygote_programs.h"
+
 /* clang-format off */
 static const struct call_lang langs[] = {
     [CALL_PYTHON] = {
@@ -12,7 +14,7 @@ static const struct call_lang langs[] = {
         .flags = LANGUAGE_EXECUTE | LANGUAGE_FUNCTION | CALL_HANDLED | CALL_KEYWORDS |
                  CALL_REFLECTS | CALL_SURROGATES | CALL_SESSIONS | CALL_RELOADS,
         .inspect = "python",
-        .interpreter = "/usr/bin/python3",
+        .interpreter = INTERPRETER_PYTHON,
         .wasm = TEMPLATE_WASM_PYTHON,
         .file = "user_code.py",
         .literals = {.null = "None", .yes = "True", .no = "False", .open = "{", .close = "}",
@@ -25,7 +27,7 @@ static const struct call_lang langs[] = {
         .flags = LANGUAGE_EXECUTE | LANGUAGE_FUNCTION | CALL_HANDLED | CALL_INT53 |
                  CALL_SURROGATES | CALL_SESSIONS | CALL_RELOADS,
         .inspect = "javascript",
-        .interpreter = "/usr/bin/node",
+        .interpreter = INTERPRETER_NODE,
         .wasm = TEMPLATE_WASM_JAVASCRIPT,
         .file = "user_code.js",
         .place = ".sandbox-code.mjs",
@@ -100,7 +102,7 @@ static const struct call_lang langs[] = {
         .alias = {"webassembly"},
         .ending = {".wasm"},
         .flags = LANGUAGE_FUNCTION | CALL_MODULE,
-        .interpreter = "/usr/bin/node",
+        .interpreter = INTERPRETER_NODE,
         .wasm = TEMPLATE_WASM_MODULE,
         .file = "module.wasm",
     },

@@ -138,8 +138,8 @@ typedef void filework_drain_fn(void *user);
 /* PACK: some of the archive, from the loop. False: wait for filework_resume(). */
 typedef bool filework_data_fn(void *user, const char *p, size_t n);
 
-/* LOOK, WALK, MOVE, COPY, and what is `told`: an entry, from the loop. False: the next ones wait for
- * filework_resume(). Some that came with this one may still follow. */
+/* LOOK, WALK, MOVE, COPY, and what is `told`: an entry, from the loop. False: the next ones wait
+ * for filework_resume(). Some that came with this one may still follow. */
 typedef bool filework_entry_fn(void *user, const struct file_entry *entry);
 /* WATCH: the same for an event. */
 typedef bool filework_event_fn(void *user, const struct file_event *event);

@@ -75,7 +75,8 @@ static void find_group(struct entry_owner *o)
         (void)fclose(f);
 }
 
-static const char *owner_name(struct entry_owner *o, uint32_t id, void (*find)(struct entry_owner *o))
+static const char *owner_name(struct entry_owner *o, uint32_t id,
+                              void (*find)(struct entry_owner *o))
 {
     if (o->known && o->id == id)
         return o->name;
@@ -173,7 +174,8 @@ ssize_t entry_record(struct entry_list *l, int dir, const char *name, const char
     char *at = out + sizeof t;
     ssize_t n;
 
-    _Static_assert(sizeof t + ENTRY_PATH_MAX + 2 * PATH_MAX + METADATA_MAX <= ENTRY_RECORD_MAX, "room");
+    _Static_assert(sizeof t + ENTRY_PATH_MAX + 2 * PATH_MAX + METADATA_MAX <= ENTRY_RECORD_MAX,
+                   "room");
     if (t.path_n > ENTRY_PATH_MAX)
         return -ENAMETOOLONG;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)

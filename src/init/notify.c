@@ -310,11 +310,11 @@ static void moved_away(struct notify *n)
 
 static enum help_event_kind kind_of(uint32_t mask)
 {
-    return mask & (IN_CREATE | IN_MOVED_TO)     ? HELP_EVENT_CREATE
-           : mask & IN_MOVED_FROM               ? HELP_EVENT_RENAME
+    return mask & (IN_CREATE | IN_MOVED_TO)      ? HELP_EVENT_CREATE
+           : mask & IN_MOVED_FROM                ? HELP_EVENT_RENAME
            : mask & (IN_DELETE | IN_DELETE_SELF) ? HELP_EVENT_REMOVE
-           : mask & IN_MODIFY                   ? HELP_EVENT_WRITE
-                                                : HELP_EVENT_CHMOD;
+           : mask & IN_MODIFY                    ? HELP_EVENT_WRITE
+                                                 : HELP_EVENT_CHMOD;
 }
 
 /* A directory has come to this place. */

@@ -119,8 +119,7 @@ static int copy_link(int dir, const char *name, int to_dir, const char *to)
 
 static int copy_any(struct transfer *t, int dir, const char *name, int to_dir, const char *to);
 
-static int copy_directory(struct transfer *t, int dir, const char *name, int to_dir,
-                          const char *to)
+static int copy_directory(struct transfer *t, int dir, const char *name, int to_dir, const char *to)
 {
     cleanup_close int in =
         openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -23,8 +23,9 @@ struct level {
     struct buf names; /* each with its NUL */
     const char **name;
     size_t n, at;
-    size_t path_n;     /* of the directory's own path, its slash included */
-    const char *after; /* path in here that the list begins behind; NULL: it begins with the first */
+    size_t path_n; /* of the directory's own path, its slash included */
+    const char
+        *after; /* path in here that the list begins behind; NULL: it begins with the first */
 };
 
 struct walk {
@@ -77,8 +78,7 @@ static int enter(struct walk *w, int fd, size_t path_n, const char *after)
 {
     struct level *l = &w->level[w->depth++];
 
-    *l = (struct level){
-        .fd = fd, .names = BUF_INIT(NAMES_MAX), .path_n = path_n, .after = after};
+    *l = (struct level){.fd = fd, .names = BUF_INIT(NAMES_MAX), .path_n = path_n, .after = after};
     return read_names(l);
 }
 

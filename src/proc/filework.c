@@ -56,11 +56,21 @@ struct filework {
 };
 
 static const uint32_t verbs[] = {
-    [FILE_READ] = HELP_READ,     [FILE_WRITE] = HELP_WRITE,           [FILE_MKDIR] = HELP_MKDIR,
-    [FILE_REMOVE] = HELP_REMOVE, [FILE_REMOVE_ALL] = HELP_REMOVE_ALL, [FILE_LIST] = HELP_LIST,
-    [FILE_STAT] = HELP_STAT,     [FILE_CONNECT] = HELP_CONNECT,       [FILE_UNPACK] = HELP_UNPACK,
-    [FILE_PACK] = HELP_PACK,     [FILE_USAGE] = HELP_USAGE,           [FILE_LOOK] = HELP_LOOK,
-    [FILE_WALK] = HELP_WALK,     [FILE_MOVE] = HELP_MOVE,             [FILE_COPY] = HELP_COPY,
+    [FILE_READ] = HELP_READ,
+    [FILE_WRITE] = HELP_WRITE,
+    [FILE_MKDIR] = HELP_MKDIR,
+    [FILE_REMOVE] = HELP_REMOVE,
+    [FILE_REMOVE_ALL] = HELP_REMOVE_ALL,
+    [FILE_LIST] = HELP_LIST,
+    [FILE_STAT] = HELP_STAT,
+    [FILE_CONNECT] = HELP_CONNECT,
+    [FILE_UNPACK] = HELP_UNPACK,
+    [FILE_PACK] = HELP_PACK,
+    [FILE_USAGE] = HELP_USAGE,
+    [FILE_LOOK] = HELP_LOOK,
+    [FILE_WALK] = HELP_WALK,
+    [FILE_MOVE] = HELP_MOVE,
+    [FILE_COPY] = HELP_COPY,
     [FILE_WATCH] = HELP_WATCH,
 };
 _Static_assert(ARRAY_LEN(verbs) == FILE_VERB_COUNT, "every verb has its message");
@@ -380,7 +390,7 @@ static size_t read_event(const char *p, size_t n, struct file_event *ret,
     p += sizeof v;
     *ret = (struct file_event){
         kinds[v.kind], {p, v.name_n},
-           NULL
+         NULL
     };
     if (v.entry_n > 0) {
         if (read_entry(p + v.name_n, v.entry_n, ret_entry) != v.entry_n)

@@ -166,14 +166,14 @@ static inline struct init_msg init_left(int code)
  */
 enum help_verb {
     /* daemon to helper */
-    HELP_RUN = 64,   /* a program; fds: job, in, out, err; `arg` not 0: the helper stays, and says
-                        DONE after EXITED; `size` not 0: its streams are a terminal of that size
-                        (plan_terminal()), which in and out carry */
-    HELP_READ,       /* the file `name`; `size`: the most that may be sent as bytes */
-    HELP_WRITE,      /* the file `name`, NUL, `token` bytes of metadata (NAME NUL VALUE NUL …); fd:
-                        the content, until its end; `arg`: WRITE_* */
-    HELP_MKDIR,      /* `name` and its parents; `arg` not 0: it must be new, and ENTRIES tells of it */
-    HELP_REMOVE,     /* a file or an empty directory */
+    HELP_RUN = 64, /* a program; fds: job, in, out, err; `arg` not 0: the helper stays, and says
+                      DONE after EXITED; `size` not 0: its streams are a terminal of that size
+                      (plan_terminal()), which in and out carry */
+    HELP_READ,     /* the file `name`; `size`: the most that may be sent as bytes */
+    HELP_WRITE,    /* the file `name`, NUL, `token` bytes of metadata (NAME NUL VALUE NUL …); fd:
+                      the content, until its end; `arg`: WRITE_* */
+    HELP_MKDIR,  /* `name` and its parents; `arg` not 0: it must be new, and ENTRIES tells of it */
+    HELP_REMOVE, /* a file or an empty directory */
     HELP_REMOVE_ALL, /* a tree */
     HELP_LIST,       /* NAMES messages */
     HELP_STAT,       /* `size`, `mode`, times */
@@ -184,13 +184,13 @@ enum help_verb {
     HELP_USAGE,      /* `pid`: processes; `size`: bytes of memory; `io_write`: bytes on disk */
     HELP_RESIZE,     /* while it runs a program: its terminal has `size` now */
     HELP_LOOK,       /* ENTRIES: what `name` is */
-    HELP_WALK,       /* ENTRIES: what is in the directory `name`, `token` levels of it, at most `arg`
-                        entries, which `token` of DONE counts; its `size` not 0: there are more.
-                        NUL, the relative path of the entry they begin behind */
-    HELP_MOVE,       /* `name`, NUL, the new path, whose parents are made; `arg`: what is there is
-                        replaced; ENTRIES: what is there now */
-    HELP_COPY,       /* the same, and the old one stays */
-    HELP_WATCH,      /* EVENTS: what happens in the directory `name`; `arg`: WATCH_* */
+    HELP_WALK,  /* ENTRIES: what is in the directory `name`, `token` levels of it, at most `arg`
+                   entries, which `token` of DONE counts; its `size` not 0: there are more.
+                   NUL, the relative path of the entry they begin behind */
+    HELP_MOVE,  /* `name`, NUL, the new path, whose parents are made; `arg`: what is there is
+                   replaced; ENTRIES: what is there now */
+    HELP_COPY,  /* the same, and the old one stays */
+    HELP_WATCH, /* EVENTS: what happens in the directory `name`; `arg`: WATCH_* */
 
     /* helper to daemon */
     HELP_NAMES = 96, /* LIST: some names, each with its NUL */
@@ -208,7 +208,7 @@ enum { HELP_DATA_MAX = 64 * 1024, HELP_OWNER_MAX = 32 };
 enum {
     WRITE_PARENTS = 1, /* are made */
     WRITE_GZIP = 2,    /* the content is to be inflated */
-    WRITE_TOLD = 4,   /* ENTRIES: what it is then */
+    WRITE_TOLD = 4,    /* ENTRIES: what it is then */
 };                     /* flags */
 
 enum {
@@ -218,7 +218,7 @@ enum {
 
 /* What something in a file system is. Of a link it tells about the link, and where that leads. */
 struct help_entry {
-    uint32_t n; /* bytes of this record, what follows included */
+    uint32_t n;                 /* bytes of this record, what follows included */
     uint32_t mode, target_mode; /* target_mode: of what a link leads to; 0: it leads nowhere */
     uint32_t uid, gid;
     uint32_t mtime_ns, atime_ns, ctime_ns;

@@ -19,32 +19,6 @@
 
 enum { PROGRAM_PATH_MAX = 128 };
 
-#define NODE   "sandbox-zygote-node", "sandbox-zygote-node.node", "/usr/bin/node"
-#define PYTHON "sandbox-zygote-python", NULL, NULL
-
-/* A program of ours, what it loads from beside it, and what it starts; all must be there. Then
- * what the program is told to be, and which runtime it needs for that. */
-/* clang-format off */
-static const struct {
-    const char *name, *companion, *interpreter, *role, *runtime;
-} programs[] = {
-    [TEMPLATE_EXEC]            = {NULL, NULL, NULL, NULL, NULL},
-    [TEMPLATE_PYTHON]          = {PYTHON, NULL, NULL},
-    [TEMPLATE_NODE]            = {NODE, NULL,         NULL},
-    [TEMPLATE_PYTHON_SCIENCE]  = {PYTHON, "science", NULL},
-    [TEMPLATE_SHELL]           = {"sandbox-shell.so", NULL, NULL, NULL, NULL}, /* init/prestart.c */
-    [TEMPLATE_RUBY]            = {NULL, NULL, NULL, NULL, NULL},
-    [TEMPLATE_PHP]             = {NULL, NULL, NULL, NULL, NULL},
-    [TEMPLATE_PERL]            = {NULL, NULL, NULL, NULL, NULL},
-    [TEMPLATE_WASM_PYTHON]     = {NODE, "python",     "python-3.11.3.wasm"},
-    [TEMPLATE_WASM_RUBY]       = {NODE, "ruby",       "ruby-3.2.0.wasm"},
-    [TEMPLATE_WASM_PHP]        = {NODE, "php",        "php-cgi-8.2.0.wasm"},
-    [TEMPLATE_WASM_JAVASCRIPT] = {NODE, "javascript", "wasmedge_quickjs.wasm"},
-    [TEMPLATE_WASM_MODULE]     = {NODE, "module",     NULL},
-};
-/* clang-format on */
-_Static_assert(ARRAY_LEN(programs) == TEMPLATE_COUNT, "every template has a row");
-
 /* Numerical libraries would start threads at import, and a fork keeps only one. */
 /* clang-format off */
 static char *const environment[] = {
@@ -61,37 +35,29 @@ static char *const environment[] = {
 
 static bool is_complete(const struct zygotes *z, size_t t, int directory, bool wasm)
 {
-    if (!programs[t].name || faccessat(directory, programs[t].name, X_OK, 0) < 0)
+    if (!zygote_programs[t].program ||
+        faccessat(directory, zygote_programs[t].program, X_OK, 0) < 0)
         return false;
-    if (programs[t].companion && faccessat(directory, programs[t].companion, R_OK, 0) < 0)
+    if (zygote_programs[t].companion &&
+        faccessat(directory, zygote_programs[t].companion, R_OK, 0) < 0)
         return false;
-    if (programs[t].interpreter && access(programs[t].interpreter, X_OK) < 0)
+    if (zygote_programs[t].interpreter && access(zygote_programs[t].interpreter, X_OK) < 0)
         return false;
     if (template_is_wasm((enum plan_template)t) && !wasm)
         return false;
-    return !programs[t].runtime ||
-           (z->runtimes >= 0 && faccessat(z->runtimes, programs[t].runtime, R_OK, 0) == 0);
+    return !zygote_programs[t].runtime ||
+           (z->runtimes >= 0 && faccessat(z->runtimes, zygote_programs[t].runtime, R_OK, 0) == 0);
 }
 
 /* ---- installed packages ---- */
-
-/* A directory that is there, and the name in it that changes. */
-static const struct {
-    const char *directory, *name;
-} places[ZYGOTE_PLACES] = {
-    {"/var/lib/dpkg",             "status"       },
-    {"/usr/local/lib/python3.11", "dist-packages"},
-    {"/usr/local/lib",            "node_modules" },
-    {"/usr/local",                "bin"          },
-};
 
 static int64_t packages_changed(const struct zygotes *z)
 {
     int64_t latest = 0;
     struct stat st;
 
-    for (size_t i = 0; i < ZYGOTE_PLACES; i++)
-        if (z->installed[i] >= 0 && fstatat(z->installed[i], places[i].name, &st, 0) == 0 &&
+    for (size_t i = 0; i < PACKAGE_TRACES; i++)
+        if (z->installed[i] >= 0 && fstatat(z->installed[i], package_traces[i].name, &st, 0) == 0 &&
             st.st_mtime > latest)
             latest = st.st_mtime;
     return latest;
@@ -118,8 +84,8 @@ void zygotes_init(struct zygotes *z, int directory, const char *runtimes)
 {
     z->mntns = -1;
     z->runtimes = *runtimes ? open(runtimes, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-    for (size_t i = 0; i < ZYGOTE_PLACES; i++)
-        z->installed[i] = open(places[i].directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < PACKAGE_TRACES; i++)
+        z->installed[i] = open(package_traces[i].directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     packages_look(z);
     for (size_t t = 0; t < TEMPLATE_COUNT; t++) {
         struct zygote *g = &z->of[t];
@@ -131,7 +97,8 @@ void zygotes_init(struct zygotes *z, int directory, const char *runtimes)
 
 bool zygotes_has(const struct zygotes *z, enum plan_template t)
 {
-    return !programs[t].name || z->of[t].installed; /* without a program there is nothing to miss */
+    return !zygote_programs[t].program ||
+           z->of[t].installed; /* without a program there is nothing to miss */
 }
 
 static int enter(const struct zygotes *z, enum plan_template t)
@@ -145,10 +112,11 @@ static int enter(const struct zygotes *z, enum plan_template t)
 __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enum plan_template t,
                                                     int sock)
 {
-    char *const argv[] = {(char *)programs[t].name, (char *)programs[t].role, NULL};
+    char *const argv[] = {(char *)zygote_programs[t].program, (char *)zygote_programs[t].role,
+                          NULL};
     char path[PROGRAM_PATH_MAX];
     int there = fcntl(sock, F_DUPFD_CLOEXEC, 64);
-    int runtimes = programs[t].runtime ? fcntl(z->runtimes, F_DUPFD_CLOEXEC, 64) : -1;
+    int runtimes = zygote_programs[t].runtime ? fcntl(z->runtimes, F_DUPFD_CLOEXEC, 64) : -1;
     unsigned past = ZYGOTE_FD + 1;
 
     (void)signal(SIGTERM, SIG_DFL);
@@ -161,7 +129,7 @@ __attribute__((noreturn)) static void become_zygote(const struct zygotes *z, enu
         _exit(126);
     if (close_range(past, ~0u, 0) < 0)
         _exit(126);
-    (void)snprintf(path, sizeof path, ROOT_PROGRAMS "/%s", programs[t].name);
+    (void)snprintf(path, sizeof path, ROOT_PROGRAMS "/%s", zygote_programs[t].program);
     (void)execve(path, argv, environment);
     _exit(127);
 }
@@ -175,7 +143,7 @@ static int boot(const struct zygotes *z, enum plan_template t, int *ret_sock, st
     pid_t pid;
 
     if (!z->of[t].installed)
-        return err_set(e, ERR_HOST, "%s is not installed", programs[t].name);
+        return err_set(e, ERR_HOST, "%s is not installed", zygote_programs[t].program);
     r = fd_message_pair(sp);
     if (r < 0)
         return err_sys(e, r, "zygote socket");
@@ -293,7 +261,7 @@ int zygotes_fork(struct zygotes *z, enum plan_template t, const struct keeper *k
         r = order(g, k);
     }
     if (r < 0)
-        return err_sys(e, r, "%s", programs[t].name);
+        return err_sys(e, r, "%s", zygote_programs[t].program);
     *ret_generation = g->generation;
     return 0;
 }

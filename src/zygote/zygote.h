@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "core/plan.h"
+#include "core/zygote_programs.h"
 #include "walls/keeper.h"
 
 enum {
@@ -45,15 +46,13 @@ struct zygote {
     int64_t packages; /* when they had last changed, then */
 };
 
-enum { ZYGOTE_PLACES = 4 };
-
 struct zygotes {
-    int mntns;                    /* borrowed */
-    uid_t uid_first;              /* of the host users of zygotes; 0: rootless */
-    char map[SPACE_MAP_MAX];      /* host users of sandboxes, as uid_map has them */
-    unsigned maps;                /* that there were so far */
-    int runtimes;                 /* owned: directory of WebAssembly runtimes, or -1 */
-    int installed[ZYGOTE_PLACES]; /* owned: where installing a package leaves a trace, or -1 */
+    int mntns;                     /* borrowed */
+    uid_t uid_first;               /* of the host users of zygotes; 0: rootless */
+    char map[SPACE_MAP_MAX];       /* host users of sandboxes, as uid_map has them */
+    unsigned maps;                 /* that there were so far */
+    int runtimes;                  /* owned: directory of WebAssembly runtimes, or -1 */
+    int installed[PACKAGE_TRACES]; /* owned: where installing a package leaves a trace, or -1 */
     uint64_t looked_us;
     int64_t packages; /* when they last changed, as of then */
     struct zygote of[TEMPLATE_COUNT];

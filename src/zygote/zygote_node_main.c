@@ -79,7 +79,7 @@ int main(int argc, char **role)
      * nobody who looks for garbage because it is quiet: a copy would do so at once, since for it
      * the time since the zygote's last collection has passed already. */
     char *const argv[] = {
-        (char *)"/usr/bin/node",
+        (char *)INTERPRETER_NODE,
         (char *)"--v8-pool-size=1",
         (char *)"--no-memory-reducer",
         heap,
@@ -99,6 +99,6 @@ int main(int argc, char **role)
     /* The limit of a living heap can only be lowered. */
     (void)snprintf(heap, sizeof heap, "--max-old-space-size=%ld", pages * (page >> 10) >> 10);
     (void)execve(argv[0], argv, environment);
-    perror("sandbox-zygote-node: /usr/bin/node");
+    perror("sandbox-zygote-node: " INTERPRETER_NODE);
     return EXIT_FAILURE;
 }

@@ -35,6 +35,9 @@
 #include "zygote/text.h"
 #include "zygote/zygote.h"
 
+#define WIDE_(text) L##text
+#define WIDE(text)  WIDE_(text)
+
 enum { JOB_ROOM = 24 << 10 }; /* that malloc gives to a job and a small program */
 
 /* When sandboxes are used as fast as they are made, one waits less than this; then whatever can be
@@ -77,9 +80,9 @@ static int start_interpreter(void)
     c.parse_argv = 0;
     c.write_bytecode = 0;
     c.safe_path = 0;
-    s = PyConfig_SetString(&c, &c.program_name, L"/usr/bin/python3");
+    s = PyConfig_SetString(&c, &c.program_name, WIDE(INTERPRETER_PYTHON));
     if (!PyStatus_Exception(s))
-        s = PyConfig_SetString(&c, &c.executable, L"/usr/bin/python3");
+        s = PyConfig_SetString(&c, &c.executable, WIDE(INTERPRETER_PYTHON));
     if (!PyStatus_Exception(s))
         s = Py_InitializeFromConfig(&c);
     PyConfig_Clear(&c);
@@ -162,7 +165,7 @@ static int make_rehearsal(struct rehearsal *ret, const char *directory, PyObject
         NULL,
     };
     PyObject *frames = PyObject_GetAttrString(warmer, name), *kind, *payload;
-    int r = frames ? rehearsal_make(ret, directory, "/usr/bin/python3", environment) : -1;
+    int r = frames ? rehearsal_make(ret, directory, INTERPRETER_PYTHON, environment) : -1;
 
     for (Py_ssize_t at = 0; r == 0 && PyDict_Next(frames, &at, &kind, &payload);)
         r = rehearsal_frame(ret, PyUnicode_AsUTF8(kind)[0], PyBytes_AS_STRING(payload),

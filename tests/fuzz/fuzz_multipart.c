@@ -19,7 +19,8 @@ struct target {
 static int on_begin(void *user, const struct multipart_part *part, struct err *e)
 {
     (void)e;
-    return buf_printf(((struct target *)user)->out, "[%s|%s|", part->name, part->has_filename ? part->filename : "-");
+    return buf_printf(((struct target *)user)->out, "[%s|%s|", part->name,
+                      part->has_filename ? part->filename : "-");
 }
 
 static int on_content(void *user, const char *p, size_t n, struct err *e)

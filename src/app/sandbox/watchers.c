@@ -75,9 +75,8 @@ static void on_ended(void *user, struct file_result *r)
 int watcher_create(struct persistent *p, const struct watcher_spec *spec, struct err *e)
 {
     struct watcher *w = calloc(1, sizeof *w);
-    struct file_order o = {.verb = FILE_WATCH,
-                           .recursive = spec->recursive,
-                           .with_entries = spec->with_entries};
+    struct file_order o = {
+        .verb = FILE_WATCH, .recursive = spec->recursive, .with_entries = spec->with_entries};
     char tail[ID_RANDOM + 1];
 
     if (!w || !(w->path = strdup(spec->path))) {

@@ -49,8 +49,7 @@ struct watcher_spec {
 };
 
 /* made() follows, never from inside. ERR_BUSY: there are too many. */
-must_check int watcher_create(struct persistent *p, const struct watcher_spec *spec,
-                              struct err *e);
+must_check int watcher_create(struct persistent *p, const struct watcher_spec *spec, struct err *e);
 struct watcher *watcher_find(struct persistent *p, const char *id, size_t n); /* NULL: none */
 /* What has happened since the last call; *ret_lost: not all of it. */
 void watcher_take(struct watcher *w, struct buf *ret, bool *ret_lost);

@@ -61,12 +61,16 @@ static const struct shape_field sign_fields[] = {
     {"expires_in", SHAPE_INT, 0, AT(expires_in), .min = 1, .max = EXPIRES_MAX_S, .help = "seconds, default 3600"},
 };
 /* clang-format on */
-const struct shape files_path_shape = {path_fields, ARRAY_LEN(path_fields), SHAPE_NULLS, "FilePath"};
-const struct shape files_list_shape = {list_fields, ARRAY_LEN(list_fields), SHAPE_NULLS, "FileList"};
-const struct shape files_move_shape = {move_fields, ARRAY_LEN(move_fields), SHAPE_NULLS, "FileMove"};
+const struct shape files_path_shape = {path_fields, ARRAY_LEN(path_fields), SHAPE_NULLS,
+                                       "FilePath"};
+const struct shape files_list_shape = {list_fields, ARRAY_LEN(list_fields), SHAPE_NULLS,
+                                       "FileList"};
+const struct shape files_move_shape = {move_fields, ARRAY_LEN(move_fields), SHAPE_NULLS,
+                                       "FileMove"};
 const struct shape files_watch_shape = {watch_fields, ARRAY_LEN(watch_fields), SHAPE_NULLS,
                                         "FileWatch"};
-const struct shape files_sign_shape = {sign_fields, ARRAY_LEN(sign_fields), SHAPE_NULLS, "FileSign"};
+const struct shape files_sign_shape = {sign_fields, ARRAY_LEN(sign_fields), SHAPE_NULLS,
+                                       "FileSign"};
 
 /* ---- a request ---- */
 
@@ -97,8 +101,8 @@ struct files_call *files_begin(struct http_call *c, const struct shape *shape,
         return NULL;
     }
     f->call = c;
-    f->body = (struct files_body){
-        .depth = 1, .limit = LIST_DEFAULT, .expires_in = EXPIRES_DEFAULT_S};
+    f->body =
+        (struct files_body){.depth = 1, .limit = LIST_DEFAULT, .expires_in = EXPIRES_DEFAULT_S};
     *ret = koyeb_sandbox(c);
     if (*ret && dialect_decode(c, shape, &f->body, &f->shaping))
         return f;

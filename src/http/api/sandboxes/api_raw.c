@@ -20,7 +20,7 @@
 
 enum {
     REPLY_MAX = 1024,
-    KIND_MAX = 64,        /* name of a kind of archive */
+    KIND_MAX = 64, /* name of a kind of archive */
 };
 
 void raw_free(struct raw_call *r)
@@ -123,10 +123,10 @@ static void on_opened(void *user, struct file_result *f)
     if (f->sys) {
         raw_reply_failure(r->call, f);
     } else if (!download_reply(r->call, r->path, f, false)) {
-        reply_problem(r->call, &(struct reply_problem){
-                                   .status = 416,
-                                   .code = "Executor.Range",
-                                   .description = "The range is outside the file"});
+        reply_problem(r->call,
+                      &(struct reply_problem){.status = 416,
+                                              .code = "Executor.Range",
+                                              .description = "The range is outside the file"});
     }
     raw_free(r);
 }

@@ -15,9 +15,9 @@
 enum { EVENT_SLACK = 1024, ESCAPE_FACTOR = 6 };
 
 static const char *const names[] = {
-    [FILE_EVENT_STANDS] = "ready",   [FILE_EVENT_CREATE] = "create",
-    [FILE_EVENT_WRITE] = "write",    [FILE_EVENT_REMOVE] = "remove",
-    [FILE_EVENT_RENAME] = "rename",  [FILE_EVENT_CHMOD] = "chmod",
+    [FILE_EVENT_STANDS] = "ready",      [FILE_EVENT_CREATE] = "create",
+    [FILE_EVENT_WRITE] = "write",       [FILE_EVENT_REMOVE] = "remove",
+    [FILE_EVENT_RENAME] = "rename",     [FILE_EVENT_CHMOD] = "chmod",
     [FILE_EVENT_OVERFLOW] = "overflow",
 };
 

@@ -172,8 +172,8 @@ static bool send_file(struct http_call *c, const char *path, struct file_result 
                        (unsigned long long)(range.from + range.n - 1), (unsigned long long)f->size);
         http_set_header(c, "Content-Range", text);
     }
-    http_reply_file(c, ranged == RANGE_GOOD ? 206 : 200, mime_of(path), take_fd(&f->fd),
-                    range.from, range.n);
+    http_reply_file(c, ranged == RANGE_GOOD ? 206 : 200, mime_of(path), take_fd(&f->fd), range.from,
+                    range.n);
     return true;
 }
 

@@ -13,8 +13,8 @@ enum { ESCAPE_FACTOR = 6, MODE_TEXT = 8 };
 
 struct bytes entry_name(const struct entry_path *p)
 {
-    struct bytes whole = p->rest.n > 0 || !p->base ? p->rest
-                                                   : (struct bytes){p->base, strlen(p->base)};
+    struct bytes whole =
+        p->rest.n > 0 || !p->base ? p->rest : (struct bytes){p->base, strlen(p->base)};
     size_t end = whole.n, from;
 
     while (end > 1 && whole.p[end - 1] == '/')

@@ -28,7 +28,8 @@ struct upload {
     bool ended;   /* the body has */
     bool full;    /* the sandbox takes no more for now */
     bool failed;  /* `wrong` says why */
-    struct buf rest; /* of the body: what came with the end of a file that is not in its place yet */
+    struct buf
+        rest; /* of the body: what came with the end of a file that is not in its place yet */
     struct taken taken[MULTIPART_PARTS_MAX];
     size_t taken_n, paths_n;
     struct err wrong;
