@@ -84,8 +84,10 @@ static int enter_user_namespace(struct err *e)
 static int claim_users(struct launcher *l, struct err *e)
 {
     const struct users all = {.first = l->slots.uid_base};
+    bool there;
+    unsigned range = kept_range(&l->kept, &all, &there);
 
-    if (users_claim(&l->users, all.first, kept_range(&l->kept, &all), e) < 0)
+    if (users_claim(&l->users, all.first, range, there, e) < 0)
         return -1;
     l->slots.uid_base = users_slots(&l->users);
     l->kept.users = &l->users;

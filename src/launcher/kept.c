@@ -80,16 +80,18 @@ static int owner_of(int dir, const char *name, uid_t *ret)
     return 0;
 }
 
-unsigned kept_range(const struct kept *k, const struct users *any)
+unsigned kept_range(const struct kept *k, const struct users *any, bool *ret_there)
 {
     cleanup_with(closedirp) DIR *d = k->root.path[0] ? opendir(k->root.path) : NULL;
     uid_t uid;
 
+    *ret_there = true;
     if (k->own.path[0] && owner_of(AT_FDCWD, k->own.path, &uid) == 0 && users_is_kept(any, uid))
         return users_range_of(any, uid);
     for (const struct dirent *at; d && (at = readdir(d));)
         if (owner_of(dirfd(d), at->d_name, &uid) == 0 && users_is_kept(any, uid))
             return users_range_of(any, uid);
+    *ret_there = false;
     return (unsigned)(k->root.ino ^ k->root.dev) % USERS_RANGES;
 }
 

@@ -43,9 +43,9 @@ struct kept {
 void kept_be_plain(struct kept *k, gid_t group);
 /* Before any namespace is entered. A root that is missing is an error only when it is used. */
 void kept_init(struct kept *k, const char *path, const char *own, uid_t daemon, bool rootless);
-/* The range of users to begin with: that of the workspaces which are there, or one that depends on
- * their directory alone, so that those of two daemons rarely meet. */
-unsigned kept_range(const struct kept *k, const struct users *any);
+/* The range of users to begin with: that of the workspaces which are there (ret_there), or one that
+ * depends on their directory alone, so that those of two daemons rarely meet. */
+unsigned kept_range(const struct kept *k, const struct users *any, bool *ret_there);
 /* In the launcher's own mount namespace, without which nothing can be mounted from it. */
 void kept_enter(struct kept *k);
 

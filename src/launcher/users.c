@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,8 +80,34 @@ static bool is_held_beside_us(const struct users *u, unsigned range)
     return fd >= 0 && read(fd, text, sizeof text - 1) > 0 && strcmp(text, u->owner) == 0;
 }
 
-int users_claim(struct users *u, uid_t first, unsigned wanted, struct err *e)
+/* When each range was taken last; 0: never. */
+static void times_taken(const struct users *u, int64_t out[USERS_RANGES])
 {
+    for (unsigned i = 0; i < USERS_RANGES; i++) {
+        struct stat st;
+        char name[16];
+
+        (void)snprintf(name, sizeof name, "%u", i);
+        out[i] = fstatat(u->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0
+                     ? 0
+                     : st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+    }
+}
+
+/* Of several the first from that range on. */
+static unsigned longest_unused(const int64_t taken[USERS_RANGES], unsigned from)
+{
+    unsigned oldest = from;
+
+    for (unsigned i = 1; i < USERS_RANGES; i++)
+        if (taken[(from + i) % USERS_RANGES] < taken[oldest])
+            oldest = (from + i) % USERS_RANGES;
+    return oldest;
+}
+
+int users_claim(struct users *u, uid_t first, unsigned wanted, bool needed, struct err *e)
+{
+    int64_t taken[USERS_RANGES];
     int r = -ENOENT;
 
     *u = (struct users){.first = first, .dir = -1};
@@ -96,8 +123,10 @@ int users_claim(struct users *u, uid_t first, unsigned wanted, struct err *e)
     r = name_daemon(u->owner);
     if (r < 0)
         return err_sys(e, r, "the daemon's start in /proc");
-    for (unsigned i = 0; i < USERS_RANGES; i++) {
-        u->range = (wanted + i) % USERS_RANGES;
+    times_taken(u, taken);
+    for (unsigned i = 0; i <= USERS_RANGES; i++) {
+        u->range = i == 0 && needed ? wanted : longest_unused(taken, wanted);
+        taken[u->range] = INT64_MAX;
         r = take_range(u, u->range);
         if (r == 0)
             return 0;

@@ -41,8 +41,11 @@ struct users {
     unsigned used_n;             /* so many */
 };
 
-/* Takes the first free range from `wanted` on, for as long as we and our children live. */
-must_check int users_claim(struct users *u, uid_t first, unsigned wanted, struct err *e);
+/* Takes the range `wanted`, if it is needed and free; else the one that was taken longest ago, the
+ * first from `wanted` on: so a daemon that is started again finds the range of its workspaces free.
+ * It is ours for as long as we and our children live. */
+must_check int users_claim(struct users *u, uid_t first, unsigned wanted, bool needed,
+                           struct err *e);
 /* Of our range. */
 uid_t users_slots(const struct users *u);
 uid_t users_kept(const struct users *u);

@@ -113,6 +113,41 @@ def test_a_kept_workspace_is_found_again_after_a_kill(make_daemon, shared):
     assert before < owners(shared / "state")
 
 
+RANGE = 1 << 21  # users of a daemon, from FIRST on
+FIRST = 0x60000000
+
+
+def state_that_begins_at(shared, wanted):
+    """A state directory without workspaces whose daemon would begin to look for users at that range."""
+    for n in range(5000):
+        path = shared / f"other{n}" / "workspaces"
+        path.mkdir(parents=True)
+        found = path.stat()
+        if (found.st_ino ^ found.st_dev) % 256 == wanted:
+            os.chmod(path.parent, 0o755)
+            return path.parent
+        path.rmdir()
+    pytest.skip("no directory has such an inode")
+
+
+def test_another_daemon_leaves_the_range_of_a_dead_one_to_its_successor(make_daemon, shared):
+    """As long as there are ranges that nobody has had, or had longer ago."""
+    daemon = make_daemon(STATE_DIR=shared / "state")
+    assert keep(daemon, "a") == 1
+    mine = {(uid - FIRST) // RANGE for uid in owners(shared / "state")}
+    tree = daemon.tree()
+    daemon.signal(signal.SIGKILL)
+    daemon.wait()
+    harness.wait_until(lambda: not any(harness.is_alive(pid) for pid in tree), "nothing of it holds the lock")
+    other = make_daemon(STATE_DIR=state_that_begins_at(shared, *mine))
+    users, running = hold(other, 1)
+    again = make_daemon(STATE_DIR=shared / "state")
+    assert keep(again, "a") == 2
+    assert {(uid - FIRST) // RANGE for uid in users} != mine
+    for connection in running:
+        connection.close()
+
+
 def test_a_workspace_whose_users_another_daemon_has_is_refused(make_daemon, shared):
     """Two daemons with workspaces in one range, as copies of a state directory are: the second runs, with other users,
     and does not touch the workspaces of that range while the first is there."""
