@@ -208,6 +208,16 @@ const char *http_header(const struct http_call *c, const char *name)
     return NULL;
 }
 
+bool http_header_at(const struct http_call *c, size_t i, const char **ret_name,
+                    const char **ret_value)
+{
+    if (i >= c->fields_n)
+        return false;
+    *ret_name = c->text + c->field[i].name;
+    *ret_value = c->text + c->field[i].value;
+    return true;
+}
+
 /* Is a word among those of a list that commas separate? */
 static bool list_has(const char *list, const char *word)
 {

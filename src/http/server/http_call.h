@@ -36,6 +36,9 @@ const struct http_request *http_request(const struct http_call *c);
 /* The body as it came, NUL-terminated; it is the caller's, and the request has none any more. */
 struct buf http_take_body(struct http_call *c);
 const char *http_header(const struct http_call *c, const char *name); /* NULL when absent */
+/* The header at that place, from 0 on; false: there are no more. */
+bool http_header_at(const struct http_call *c, size_t i, const char **ret_name,
+                    const char **ret_value);
 struct app *http_app(const struct http_call *c);
 /* The call has brought a secret of this server, other than by ROUTE_AUTH: its connection keeps its
  * place when there are too many. */

@@ -120,26 +120,6 @@ static bool refuse(struct files_call *f, const char *words)
     return false;
 }
 
-/* Without what says nothing: "/a//./b/" is "/a/b". ".." stays, as links may be before it. */
-static void clean(char *path)
-{
-    char *to = path;
-
-    for (const char *from = path; *from;) {
-        size_t n = strcspn(from, "/");
-
-        if (n > 0 && !(n == 1 && *from == '.')) {
-            *to++ = '/';
-            memmove(to, from, n);
-            to += n;
-        }
-        from += n + (from[n] == '/');
-    }
-    if (to == path)
-        *to++ = '/';
-    *to = '\0';
-}
-
 bool files_path(struct files_call *f, const struct persistent *p, const struct bytes *path,
                 const char *name, char **ret)
 {
@@ -152,7 +132,7 @@ bool files_path(struct files_call *f, const struct persistent *p, const struct b
     n = path->p[0] == '/' ? asprintf(ret, "%s", path->p)
                           : asprintf(ret, "%s/%s", persistent_cwd(p), path->p);
     if (n >= 0) {
-        clean(*ret);
+        entry_path_clean(*ret);
         return true;
     }
     *ret = NULL;

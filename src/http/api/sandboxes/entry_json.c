@@ -11,6 +11,25 @@
 
 enum { ESCAPE_FACTOR = 6, MODE_TEXT = 8 };
 
+void entry_path_clean(char *path)
+{
+    char *to = path;
+
+    for (const char *from = path; *from;) {
+        size_t n = strcspn(from, "/");
+
+        if (n > 0 && !(n == 1 && *from == '.')) {
+            *to++ = '/';
+            memmove(to, from, n);
+            to += n;
+        }
+        from += n + (from[n] == '/');
+    }
+    if (to == path)
+        *to++ = '/';
+    *to = '\0';
+}
+
 struct bytes entry_name(const struct entry_path *p)
 {
     struct bytes whole =
