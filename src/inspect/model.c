@@ -193,6 +193,8 @@ bool model_mentions(const struct model *m, const struct function *f)
     const char *p = m->text.p, *end = p + m->text.n, *next;
     uint32_t line = 1;
 
+    if (f->top_level && is_called(m, f->name)) /* perhaps on a line of its own definition */
+        return true;
     while ((next = memmem(p, (size_t)(end - p), f->name.p, f->name.n))) {
         for (; p < next; p++)
             line += *p == '\n';

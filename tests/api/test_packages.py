@@ -89,6 +89,12 @@ def test_a_sandbox_has_them(daemon):
     code = "console.log(require(\"left\")(require(\"@deep/right\")(\"x\")))"
     node = daemon.request("POST", run, json={"cmd": f"node -e '{code}'"}).json()
     assert node["stdout"] == ">x<\n", node
+    cells = f"/v1/sandboxes/{box.json()['id']}/cells"
+    for language, code, wanted in (("python", "import colours; print(colours.BEST)", "green\n"),
+                                   ("javascript", "console.log(require('left')('x'))", ">x\n"),
+                                   ("bash", "python3 -c 'import colours; print(colours.BEST)'", "green\n")):
+        cell = daemon.request("POST", cells, json={"language": language, "code": code}, timeout=120)
+        assert cell.status == 200 and cell.json()["stdout"] == wanted, cell
     write = daemon.request("POST", run, json={"cmd": "touch /opt/sandbox-venv/x"}).json()
     assert write["code"] != 0, "they are read-only"
     refused = ask(daemon, "DELETE", "/box")

@@ -101,6 +101,8 @@ def call(daemon, language, code, **fields):
     ("ruby", "def helper(a)\n  a + 1\nend\nputs helper(3)"),
     ("ruby", "def main\n  puts 4\nend\nmain"),
     ("php", "function helper($a) { return $a + 1; }\necho helper(3), \"\\n\";"),
+    ("php", "function helper($a) { return $a + 1; } echo helper(3), \"\\n\";"),
+    ("javascript", "function helper(a) { return a + 1 } console.log(helper(3))"),
 ])
 def test_a_script_with_functions_of_its_own_is_a_script(daemon, language, code):
     harness.need(language not in ("ruby", "php") or harness.os.path.exists(f"/usr/bin/{language}"), language)
