@@ -92,6 +92,8 @@ static int claim_users(struct launcher *l, struct err *e)
     l->slots.uid_base = users_slots(&l->users);
     l->kept.users = &l->users;
     l->slots.zygotes.uid_first = users_zygotes(&l->users);
+    kept_add_stranger(&l->kept);
+    l->slots.zygotes.maps = l->users.used_n;
     return users_map(&l->users, l->slots.zygotes.map, sizeof l->slots.zygotes.map);
 }
 

@@ -95,6 +95,14 @@ unsigned kept_range(const struct kept *k, const struct users *any, bool *ret_the
     return (unsigned)(k->root.ino ^ k->root.dev) % USERS_RANGES;
 }
 
+void kept_add_stranger(const struct kept *k)
+{
+    uid_t uid;
+
+    if (k->own.path[0] && owner_of(AT_FDCWD, k->own.path, &uid) == 0 && uid != k->user)
+        users_add_stranger(k->users, uid);
+}
+
 /* Behind the highest in use. A user is given away again only after all his files are gone. */
 static int find_next(struct kept *k)
 {
@@ -217,8 +225,11 @@ static int owner_check(struct kept *k, const char *name, uid_t uid, struct err *
 {
     if (k->rootless || (k->plain && uid == k->user))
         return 0;
-    if (name_is_own(name) && uid != 0 && (k->plain || !users_is_kept(k->users, uid)))
-        return 0; /* the operator's choice */
+    if (name_is_own(name) && uid != 0 && (k->plain || !users_is_kept(k->users, uid))) {
+        if (!k->plain)
+            users_add_stranger(k->users, uid); /* the operator's choice */
+        return 0;
+    }
     if (k->plain || !users_is_kept(k->users, uid))
         return err_set(e, ERR_HOST, "workspace '%s' belongs to user %u and was not made here", name,
                        (unsigned)uid);

@@ -46,6 +46,8 @@ void kept_init(struct kept *k, const char *path, const char *own, uid_t daemon, 
 /* The range of users to begin with: that of the workspaces which are there (ret_there), or one that
  * depends on their directory alone, so that those of two daemons rarely meet. */
 unsigned kept_range(const struct kept *k, const struct users *any, bool *ret_there);
+/* The owner of the own workspace, if it is to stay his, is mapped before anything is started. */
+void kept_add_stranger(const struct kept *k);
 /* In the launcher's own mount namespace, without which nothing can be mounted from it. */
 void kept_enter(struct kept *k);
 

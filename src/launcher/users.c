@@ -163,7 +163,17 @@ int users_map(const struct users *u, char *ret, size_t max)
         if (u->used[i])
             n += (size_t)snprintf(ret + n, max - n, "%u %u %u\n", kept, kept, (unsigned)USERS_KEPT);
     }
+    if (u->stranger && n < max)
+        n += (size_t)snprintf(ret + n, max - n, "%u %u 1\n", u->stranger, u->stranger);
     return n < max ? 0 : -ENOSPC;
+}
+
+void users_add_stranger(struct users *u, uid_t uid)
+{
+    if (uid == 0 || uid == u->stranger || uid - u->first < USERS_RANGES * USERS_PER_RANGE)
+        return;
+    u->stranger = uid;
+    u->used_n++;
 }
 
 bool users_is_kept(const struct users *u, uid_t uid)

@@ -38,7 +38,8 @@ struct users {
     char owner[USERS_OWNER_MAX]; /* our daemon, as the files of its launchers name it */
     unsigned range;              /* ours */
     bool used[USERS_RANGES];     /* of other ranges: users of kept workspaces that we found there */
-    unsigned used_n;             /* so many */
+    unsigned used_n;             /* so many, and one for the stranger */
+    uid_t stranger;              /* an ordinary user of the host who owns a workspace; 0: none */
 };
 
 /* Takes the range `wanted`, if it is needed and free; else the one that was taken longest ago, the
@@ -54,6 +55,8 @@ uid_t users_zygotes(const struct users *u);
 /* All users that sandboxes of ours may get, as lines of uid_map that map them to themselves.
  * Grows with used_n. -ENOSPC: there are too many ranges. */
 must_check int users_map(const struct users *u, char *ret, size_t max);
+/* Sandboxes of ours may get that user of the host, who is none of a range. */
+void users_add_stranger(struct users *u, uid_t uid);
 /* Is it a user of kept workspaces, of any range? */
 bool users_is_kept(const struct users *u, uid_t uid);
 unsigned users_range_of(const struct users *u, uid_t uid);

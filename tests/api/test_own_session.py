@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: MIT
 """A daemon that serves one session (SESSION_ID), and sessions whose executions run side by side."""
+import ctypes
+import errno
 import os
+import subprocess
 import threading
 
 import pytest
 
 import faults
 import harness
+from test_rootless import NOBODY, programs  # noqa: F401 (a fixture)
 
 WAIT = {"Prefer": "wait"}
+READS = "def handler(event): print(open('input.txt').read(), end='')"
 STRANGER = 4321  # an ordinary user of the host, whose directory the platform has mounted
 
 
@@ -76,6 +81,7 @@ def test_an_ordinary_owner_stays_the_owner(make_daemon, place):
     place.chmod(0o700)
     daemon = make_daemon(SESSION_ID="mine", WORKSPACE_PATH=place)
     assert printed(daemon, "id -u; cat input.txt; touch output", "mine") == "1000\nfrom the platform\n"
+    assert printed(daemon, READS, "mine", language="python") == "from the platform\n"
     assert (place / "output").stat().st_uid == STRANGER and place.stat().st_uid == STRANGER
     printed(daemon, "touch theirs", "other")
     assert (daemon.state_dir / "workspaces" / "s-other").stat().st_uid != STRANGER
@@ -119,6 +125,64 @@ def test_no_more_of_a_session_run_than_allowed(make_daemon):
     assert sorted(states) == ["queued", "running", "running"]
     for key in keys:
         daemon.request("DELETE", f"/v1/executions/{key}")
+
+
+@pytest.fixture(params=["here", "rootless"])
+def fuse(request, place, tmp_path):
+    """A directory on a FUSE file system without exclusive renames, and what a daemon is to be started with."""
+    harness.need(os.path.exists("/dev/fuse"), "this host has no /dev/fuse")
+    harness.need(harness.ROOT, "mounting for other users needs root")
+    more = {}
+    if request.param == "rootless":
+        harness.need(harness.JAIL == "native", "the suite of the other jails covers it")
+        os.chown(place, NOBODY, NOBODY)
+        programs = request.getfixturevalue("programs")
+        more = {"binary": programs / "sandbox-executor", "user": NOBODY, "ISOLATION_LEVEL": "basic"}
+    there = tmp_path / "fuse"
+    there.mkdir()
+    before = os.stat(there).st_dev
+    with subprocess.Popen(["bindfs", "-f", place, there]) as server:
+        harness.live.add(server.pid)
+        try:
+            harness.wait_until(lambda: os.stat(there).st_dev != before, "the file system is mounted")
+            yield there, more
+        finally:
+            subprocess.run(["umount", "-l", there], check=True)
+            server.terminate()  # a mount namespace that is not gone yet may hold it
+            harness.live.discard(server.pid)
+
+
+def test_what_it_is_tested_with_has_no_exclusive_rename(fuse):
+    there, _ = fuse
+    (there / "a").mkdir()
+    renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    assert renameat2(-100, bytes(there / "a"), -100, bytes(there / "b"), 1) == -1  # RENAME_NOREPLACE
+    assert ctypes.get_errno() == errno.EINVAL
+
+
+def test_sessions_on_a_fuse_file_system(fuse, make_daemon):
+    there, more = fuse
+    daemon = make_daemon(WORKSPACE_PATH=there, **more)
+    for session in ("one", "two"):
+        assert printed(daemon, "ls -A; mkdir d; echo kept >d/note", session) == ""
+        assert run(daemon, "cat d/note; mv d/note d/other; echo more >>d/other", session)["artifacts"] == ["d/other"]
+        assert printed(daemon, "cat d/other", session) == "kept\nmore\n"
+    assert sorted(p.name for p in there.iterdir() if p.name.startswith("s-")) == ["s-one", "s-two"]
+    seen = daemon.request("GET", "/v1/workspaces/one")
+    assert seen.status == 200 and seen.json()["files"] == 2, seen
+    assert daemon.request("DELETE", "/v1/workspaces/one").status == 204
+    assert printed(daemon, "ls -A", "one") == "" and printed(daemon, "ls d", "two") == "other\n"
+
+
+def test_the_own_workspace_on_a_fuse_file_system(fuse, make_daemon):
+    there, more = fuse
+    daemon = make_daemon(SESSION_ID="mine", WORKSPACE_PATH=there, **more)
+    assert printed(daemon, "cat input.txt; echo answer >output.txt", "mine") == "from the platform\n"
+    assert (there / "output.txt").read_text() == "answer\n"
+    assert printed(daemon, "ls -A", "other") == ""
+    daemon.stop()
+    daemon = make_daemon(SESSION_ID="mine", WORKSPACE_PATH=there, **more)
+    assert printed(daemon, "cat output.txt", "mine") == "answer\n"
 
 
 def test_a_file_system_that_cannot_rename_exclusively_will_do():
