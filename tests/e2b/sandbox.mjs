@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The control plane: sandboxes made, found, kept and ended.
-import { Sandbox, assert, check, e2b, until, withSandbox } from './sdk.mjs'
+import { Sandbox, assert, check, e2b, get, until, withSandbox } from './sdk.mjs'
 
 const metadata = { a: '1', b: 'x y/ü&=+%' }
 
@@ -21,7 +21,7 @@ await check('Sandbox.create: a wrong key', () =>
 
 await check('Sandbox.kill', async () => {
   const sandbox = await Sandbox.create()
-  assert.equal(await sandbox.kill(), true)
+  assert.equal(await Sandbox.kill(sandbox.sandboxId), true)
   assert.equal(await sandbox.isRunning(), false)
   assert.equal(await Sandbox.kill(sandbox.sandboxId), false)
   assert.equal(await Sandbox.kill('sbnothing'), false)
@@ -53,7 +53,7 @@ await check('Sandbox.setTimeout: its time comes', async () => {
   const sandbox = await Sandbox.create({ timeoutMs: 100_000 })
   await sandbox.setTimeout(1000)
   await until(async () => !(await sandbox.isRunning()), 'the sandbox ends')
-  assert.equal(await sandbox.kill(), false)
+  assert.equal(await Sandbox.kill(sandbox.sandboxId), false)
 })
 
 await check('Sandbox.connect', () =>
@@ -95,6 +95,22 @@ await check('Sandbox.getMetrics', () =>
     const [now] = await sandbox.getMetrics()
     assert.ok(now.memTotal > 0 && now.diskTotal > 0 && now.cpuCount >= 1)
     assert.ok(now.memUsed >= 0 && now.cpuUsedPct >= 0)
+  }))
+
+await check('Sandbox.getHost', () =>
+  withSandbox(async (sandbox) => {
+    const host = sandbox.getHost(3000)
+    assert.match(host, new RegExp(`^3000-${sandbox.sandboxId}\\.`))
+    const answer = await get(host)
+    assert.equal(answer.status, 502)
+    assert.deepEqual(JSON.parse(answer.text), {
+      sandboxId: sandbox.sandboxId,
+      message: 'The sandbox is running but port is not open',
+      port: 3000,
+      code: 502,
+    })
+    await Sandbox.kill(sandbox.sandboxId)
+    assert.equal((await get(host)).status, 502)
   }))
 
 await check('Sandbox.createSnapshot', () =>

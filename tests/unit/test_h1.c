@@ -296,6 +296,54 @@ static void what_nobody_reads_is_bounded(void **state)
     assert_int_equal(decode(text, n, n, out, &used), -1);
 }
 
+static bool parse_answer(const char *text, struct h1_answer *ret)
+{
+    static char copy[1024];
+
+    (void)snprintf(copy, sizeof copy, "%s", text);
+    return h1_parse_answer(copy, strlen(copy), ret);
+}
+
+static void an_answer_is_cut_up(void **state)
+{
+    struct h1_answer a;
+
+    (void)state;
+    assert_true(parse_answer("HTTP/1.1 302 Found It\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n"
+                             "Content-Length: 0\r\n\r\n",
+                             &a));
+    assert_int_equal(a.status, 302);
+    assert_string_equal(a.reason, "Found It");
+    assert_int_equal(a.head.fields_n, 3);
+    assert_int_equal(a.head.length, 0);
+    assert_true(parse_answer("HTTP/1.0 204\r\n\r\n", &a));
+    assert_string_equal(a.reason, "");
+    assert_int_equal(a.head.length, -1);
+}
+
+static void what_is_no_answer_is_refused(void **state)
+{
+    static const char *const bad[] = {
+        "HTTP/1.1 99 x\r\n\r\n",
+        "HTTP/1.1 600 x\r\n\r\n",
+        "HTTP/2 200 OK\r\n\r\n",
+        "HTTP/1.1 200OK\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n folded\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+        "HTTP/1.1 200 OK\nA: b\n\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nA: b\rC: d\r\n\r\n",
+    };
+    struct h1_answer a;
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        assert_false(parse_answer(bad[i], &a));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +358,8 @@ int main(void)
         cmocka_unit_test(chunks_are_decoded_whatever_the_pieces),
         cmocka_unit_test(malformed_chunks_are_refused),
         cmocka_unit_test(what_nobody_reads_is_bounded),
+        cmocka_unit_test(an_answer_is_cut_up),
+        cmocka_unit_test(what_is_no_answer_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,6 +257,11 @@ int persistent_resume(struct persistent *p, struct err *e)
     return err_set(e, ERR_HOST, "pausing is not there yet");
 }
 
+bool persistent_ports_are_private(const struct persistent *p)
+{
+    return p->access.private_ports || net_effective(p->jail, p->network) == NET_HOST;
+}
+
 const char *persistent_pair(const struct persistent *p, const char *key)
 {
     for (size_t i = 0; i < p->label.pairs_n; i++)

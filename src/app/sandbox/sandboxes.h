@@ -223,6 +223,9 @@ void persistent_lengthen(struct persistent *p, uint64_t span_ms);
  * it is resumed. */
 must_check int persistent_pause(struct persistent *p, struct err *e);
 must_check int persistent_resume(struct persistent *p, struct err *e);
+/* Do its ports need the traffic token? Where its loopback is the host's they always do: else all
+ * that listens on the host would be open to strangers. */
+bool persistent_ports_are_private(const struct persistent *p);
 /* The value of a pair of its metadata, or NULL. */
 const char *persistent_pair(const struct persistent *p, const char *key);
 

@@ -16,6 +16,7 @@ api_fn api_run, api_run_streaming, api_write_file, api_read_file, api_delete_fil
 api_fn api_delete_dir, api_list_dir, api_start_process, api_list_processes, api_kill_process;
 api_fn api_koyeb_health, api_process_logs, api_bind_port, api_unbind_port;
 api_fn api_sandbox_create, api_sandboxes_list, api_sandbox_get, api_sandbox_delete;
+api_fn api_sandbox_port;
 api_fn api_raw_get, api_raw_put, api_raw_delete;
 api_fn api_files_stat, api_files_exists, api_files_list, api_files_move, api_files_copy;
 api_fn api_files_watch, api_files_sign, api_files_upload;

@@ -189,6 +189,8 @@ struct http_call {
     int minor;  /* HTTP/1.<minor> */
     enum call_state state;
     bool choked, paused;
+    bool counted; /* the length of the answer's body was told: no chunks, and `left` of it to go */
+    uint64_t left;
     bool upgraded; /* bytes go both ways without framing (http_upgrade()) */
     uint16_t fields_n;
     const struct call_field *field; /* in the same memory as the call, like text and req */

@@ -223,16 +223,55 @@ static int parse_fields(struct cursor *c, struct framing *f)
     return c->end - c->p == 2 && c->p[0] == '\r' && c->p[1] == '\n' ? 0 : 400;
 }
 
+static void head_init(struct h1_head *h)
+{
+    h->fields_n = 0;
+    h->length = -1;
+    h->minor = 0;
+    h->chunked = h->keep = h->expect = false;
+}
+
+/* "HTTP/1.1 200 OK", with or without words behind the status. */
+static bool parse_status(struct cursor *c, struct h1_answer *a)
+{
+    const char *p = c->p;
+
+    if (c->end - p < 14 || memcmp(p, "HTTP/1.", 7) != 0 || p[7] < '0' || p[7] > '1' ||
+        p[8] != ' ' || p[9] < '1' || p[9] > '5' || p[10] < '0' || p[10] > '9' || p[11] < '0' ||
+        p[11] > '9' || (p[12] != ' ' && p[12] != '\r'))
+        return false;
+    a->head.minor = p[7] - '0';
+    a->head.keep = a->head.minor == 1;
+    a->status = (p[9] - '0') * 100 + (p[10] - '0') * 10 + (p[11] - '0');
+    c->p += p[12] == ' ' ? 13 : 12;
+    a->reason = c->p;
+    while (c->p < c->end && ((unsigned char)*c->p >= 0x20 || *c->p == '\t') && *c->p != 0x7f)
+        c->p++;
+    if (c->end - c->p < 2 || c->p[0] != '\r' || c->p[1] != '\n')
+        return false;
+    *c->p = '\0';
+    c->p += 2;
+    return true;
+}
+
+bool h1_parse_answer(char *b, size_t n, struct h1_answer *ret)
+{
+    struct cursor c = {b, b + n};
+    struct framing f = {.head = &ret->head};
+
+    head_init(&ret->head);
+    ret->head.method = ret->head.target = "";
+    return parse_status(&c, ret) && parse_fields(&c, &f) == 0 &&
+           !(ret->head.chunked && ret->head.length >= 0);
+}
+
 int h1_parse_head(char *b, size_t n, struct h1_head *ret)
 {
     struct cursor c = {b, b + n};
     struct framing f = {.head = ret};
     int bad;
 
-    ret->fields_n = 0;
-    ret->length = -1;
-    ret->minor = 0;
-    ret->chunked = ret->keep = ret->expect = false;
+    head_init(ret);
     bad = parse_method(&c, ret);
     if (!bad)
         bad = parse_target(&c, ret);

@@ -50,6 +50,15 @@ ssize_t h1_head_end(const char *b, size_t n, size_t *scanned);
 /* Cuts up the complete head b[0..n). Returns 0, or the status to refuse with. */
 int h1_parse_head(char *b, size_t n, struct h1_head *ret);
 
+/* The head of an answer, of a server that is not ours. */
+struct h1_answer {
+    int status; /* 100 to 599 */
+    const char *reason;
+    struct h1_head head; /* fields and framing; no method and no target */
+};
+/* Cuts up the complete head of an answer, b[0..n). False: it is none. */
+bool h1_parse_answer(char *b, size_t n, struct h1_answer *ret);
+
 /* The first field of that name, or NULL. */
 const char *h1_field(const struct h1_head *h, const char *name);
 bool h1_is_token(const char *s, size_t n);

@@ -2,6 +2,7 @@
 #include "http/server/http_call.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -216,6 +217,26 @@ bool http_header_at(const struct http_call *c, size_t i, const char **ret_name,
     *ret_name = c->text + c->field[i].name;
     *ret_value = c->text + c->field[i].value;
     return true;
+}
+
+const char *http_target(const struct http_call *c)
+{
+    const char *target = c->text + strlen(c->text) + 1;
+
+    if (strncasecmp(target, "http://", 7) != 0)
+        return target;
+    target += 7;
+    target += strcspn(target, "/?#");
+    return *target == '/' ? target : "/";
+}
+
+int64_t http_body_length(const struct http_call *c)
+{
+    const char *length = http_header(c, "content-length");
+
+    if (http_header(c, "transfer-encoding"))
+        return -1;
+    return length ? strtoll(length, NULL, 10) : 0;
 }
 
 /* Is a word among those of a list that commas separate? */

@@ -39,6 +39,10 @@ const char *http_header(const struct http_call *c, const char *name); /* NULL wh
 /* The header at that place, from 0 on; false: there are no more. */
 bool http_header_at(const struct http_call *c, size_t i, const char **ret_name,
                     const char **ret_value);
+/* Path and query as they came, still percent-encoded. */
+const char *http_target(const struct http_call *c);
+/* Does the request have a body, and how long is it? -1: it comes in chunks. */
+int64_t http_body_length(const struct http_call *c);
 struct app *http_app(const struct http_call *c);
 /* The call has brought a secret of this server, other than by ROUTE_AUTH: its connection keeps its
  * place when there are too many. */
@@ -72,6 +76,21 @@ void http_stream_end(struct http_call *c);
 /* It cannot be completed: the connection ends without the last chunk, so that the client knows. */
 void http_stream_abort(struct http_call *c);
 enum { HTTP_STREAM_HIGH = 64 * 1024 };
+
+/*
+ * The answer of another server, passed on: its status, its words, and its fields without those that
+ * frame it. http_stream_write() … http_stream_end() bring the body; with a length exactly that many
+ * bytes, else the answer is broken off. A body that there is not by the method or by the status is
+ * not sent.
+ */
+struct http_relayed {
+    int status;
+    const char *reason;
+    const char *fields; /* "Name: value\r\n", one after the other */
+    size_t fields_n;
+    int64_t length; /* of the body; -1: unknown */
+};
+void http_relay_begin(struct http_call *c, const struct http_relayed *r);
 
 /*
  * Answers 101: the connection speaks `protocol` from now on. What the client sends reaches data()

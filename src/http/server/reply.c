@@ -309,6 +309,45 @@ void http_stream_begin(struct http_call *c, int status, const char *type)
     call_move(c, CALL_STREAMING);
 }
 
+/* The answer's own words, and nothing of ours but what frames it. */
+static void put_relayed(struct http_call *c, const struct http_relayed *r)
+{
+    struct evbuffer *out = conn_out(c->conn);
+    struct buf b = BUF_INIT(REPLY_HEAD_MAX + r->fields_n);
+    char digits[3];
+
+    (void)digits_before(digits + sizeof digits, (uint64_t)r->status, sizeof digits);
+    (void)buf_puts(&b, "HTTP/1.1 ");
+    (void)buf_put(&b, digits, sizeof digits);
+    put_field(&b, " ", r->reason);
+    (void)buf_put(&b, r->fields, r->fields_n);
+    put_framing(c, &b, r->length);
+    conn_decide_keep(c->conn);
+    if (c->conn->next != NEXT_REQUEST)
+        (void)buf_puts(&b, "Connection: close\r\n");
+    else if (c->minor == 0)
+        (void)buf_puts(&b, "Connection: keep-alive\r\n");
+    (void)buf_puts(&b, "\r\n");
+    if (b.failed || !out || evbuffer_add(out, b.p, b.n) < 0)
+        conn_after(c->conn, NEXT_BREAK);
+    buf_done(&b);
+}
+
+void http_relay_begin(struct http_call *c, const struct http_relayed *r)
+{
+    if (c->state >= CALL_STREAMING)
+        return;
+    if (c->conn) {
+        c->status = r->status;
+        c->counted = r->length >= 0 || has_no_body(r->status);
+        c->left = c->counted && !c->req.head && !has_no_body(r->status) ? (uint64_t)r->length : 0;
+        c->srv->count.requests[r->status / 100 % 6]++;
+        put_relayed(c, r);
+        conn_kick(c->conn);
+    }
+    call_move(c, CALL_STREAMING);
+}
+
 /* The connection is the call's alone from now on, and ends with it. */
 void http_upgrade(struct http_call *c, const char *protocol)
 {
@@ -344,7 +383,7 @@ void http_upgrade(struct http_call *c, const char *protocol)
 static void put_chunk(struct http_call *c, const void *p, size_t n)
 {
     struct evbuffer *out = conn_out(c->conn);
-    bool chunked = c->minor > 0 && !c->upgraded;
+    bool chunked = c->minor > 0 && !c->upgraded && !c->counted;
 
     if (!out || (chunked && evbuffer_add_printf(out, "%zx\r\n", n) < 0) ||
         evbuffer_add(out, p, n) < 0 || (chunked && evbuffer_add(out, "\r\n", 2) < 0))
@@ -357,6 +396,10 @@ size_t http_stream_write(struct http_call *c, const void *p, size_t n)
 
     if (!c->conn || c->state != CALL_STREAMING)
         return 0;
+    if (c->counted) {
+        n = n < c->left ? n : (size_t)c->left;
+        c->left -= n;
+    }
     /* An empty chunk would end the stream. */
     if (n > 0 && !c->req.head && c->conn->next != NEXT_BREAK) {
         put_chunk(c, p, n);
@@ -375,6 +418,10 @@ void http_stream_end(struct http_call *c)
         return;
     if (!c->conn) {
         call_orphan_free(c);
+        return;
+    }
+    if (c->counted && c->left > 0) { /* the client must not take it for whole */
+        http_stream_abort(c);
         return;
     }
     call_put_last_chunk(c);
@@ -398,7 +445,7 @@ void call_put_last_chunk(struct http_call *c)
 {
     struct evbuffer *out;
 
-    if (c->minor == 0 || c->req.head || c->upgraded)
+    if (c->minor == 0 || c->req.head || c->upgraded || c->counted)
         return; /* it ends with the connection, or has no body at all */
     out = conn_out(c->conn);
     if (!out || evbuffer_add(out, "0\r\n\r\n", 5) < 0)

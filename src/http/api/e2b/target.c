@@ -269,7 +269,7 @@ bool e2b_admit_port(struct http_call *c)
         e2b_reply_gone(c, t.id);
         return false;
     }
-    if (p->access.private_ports &&
+    if (persistent_ports_are_private(p) &&
         !secret_text_is(http_header(c, "e2b-traffic-access-token"), p->access.traffic)) {
         e2b_reply_status(c, 403, "this port needs the header E2b-Traffic-Access-Token");
         return false;
@@ -287,4 +287,12 @@ struct persistent *e2b_sandbox(struct http_call *c)
     if (!p)
         e2b_reply_gone(c, t.id);
     return p;
+}
+
+uint16_t e2b_port_of(const struct http_call *c)
+{
+    struct target t;
+
+    target_of(c, &t);
+    return t.port;
 }

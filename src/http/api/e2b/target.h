@@ -43,3 +43,5 @@ bool e2b_claims_port(const struct app *a, const struct h1_head *h);
 bool e2b_admit_envd(struct http_call *c);
 bool e2b_admit_interpreter(struct http_call *c);
 bool e2b_admit_port(struct http_call *c);
+/* The port that a call is for. */
+uint16_t e2b_port_of(const struct http_call *c);
