@@ -20,6 +20,7 @@ import pytest
 import faults
 import harness
 import inventory
+from fake_control_plane import ControlPlane
 from faults import ERRORS, HTTP_ERRORS, Faulty, Finding
 
 LONG = os.environ.get("SBX_LONG") == "1"
@@ -405,3 +406,17 @@ def test_a_full_state_directory_loses_artifacts_not_results(make_daemon, small_d
     assert "left_out" not in again
     got = daemon.request("GET", f"/v1/executions/{again['execution_id']}/artifacts/file")
     assert (got.status, got.body) == (200, b"text\n"), got
+
+
+def test_a_full_state_directory_delivers_webhooks_from_memory(make_daemon, small_disk):
+    with ControlPlane() as receiver:
+        receiver.script("other", 500)
+        daemon = make_daemon(STATE_DIR=str(small_disk / "state"), WEBHOOK_HOSTS="127.0.0.1:*", WEBHOOK_SECRET="x",
+                             WEBHOOK_BASE_MS=20)
+        (small_disk / "fill").write_bytes(b"x" * (os.statvfs(small_disk).f_bavail * 4096))
+        result = daemon.execute("echo out", "shell", webhook=receiver.url + "/")
+        assert result["status"] == "success"
+        daemon.wait_record(event_type="webhook_not_saved", execution_id=result["execution_id"])
+        assert [s.json["stdout"] for s in receiver.wait("other", count=2)] == ["out\n"] * 2
+        harness.wait_until(lambda: daemon.metric("sandbox_webhooks_waiting") == 0, "it was taken")
+        (small_disk / "fill").unlink()

@@ -33,8 +33,8 @@ def test_ours_refuse_them(daemon, path, good, bad, field, near):
 
 
 def test_all_of_them_are_named(daemon):
-    body = daemon.request("POST", "/execute", json={"language": "shell", "code": "true", "timeoutt": 1, "webhook": "x"}).json()
-    assert [d["loc"] for d in body["detail"]] == [["body", "timeoutt"], ["body", "webhook"]]
+    body = daemon.request("POST", "/execute", json={"language": "shell", "code": "true", "timeoutt": 1, "webhok": "x"}).json()
+    assert [d["loc"] for d in body["detail"]] == [["body", "timeoutt"], ["body", "webhok"]]
     assert {d["type"] for d in body["detail"]} == {"extra_forbidden"}
 
 
