@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/zygote_programs.h"
 
+#include <stddef.h>
+
 #define NODE   "sandbox-zygote-node", "sandbox-zygote-node.node", INTERPRETER_NODE
 #define PYTHON "sandbox-zygote-python", NULL, NULL
 

@@ -3,7 +3,7 @@
  * the paths that a program of ours executes or imports by name. Pure. */
 #pragma once
 
-#include "core/plan.h"
+#include "core/plan_parts.h"
 
 #define INTERPRETER_PYTHON "/usr/bin/python3"
 #define INTERPRETER_NODE   "/usr/bin/node"

@@ -11,7 +11,7 @@
 #include "init/room.h"
 #include "init/steps.h"
 #include "wire/cpus.h"
-#include "wire/wire.h"
+#include "wire/launch.h"
 
 #define ROOT_PROGRAMS "/opt/sandbox-executor/bin" /* ours, in the template root */
 #define INIT_PROGRAM  ROOT_PROGRAMS "/sandbox-init"

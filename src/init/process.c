@@ -16,8 +16,8 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
+#include "wire/control.h"
 #include "wire/cpus.h"
-#include "wire/wire.h"
 
 enum { QUEUES_MAX = 64 << 10, SIGNALS_MAX = 4096 };
 

@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/os.h"
+#include "core/plan.h"
 #include "init/fence.h"
 #include "init/room_map.h"
 

@@ -12,7 +12,8 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
-#include "wire/wire.h"
+#include "wire/control.h"
+#include "wire/launch.h"
 
 /* Where the daemon's five descriptors end up in pid 1; everything else is closed. */
 enum {

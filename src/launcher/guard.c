@@ -44,7 +44,7 @@
 #include "launcher/users.h"
 #include "walls/bwrap.h"
 #include "walls/plain.h"
-#include "wire/wire.h"
+#include "wire/launch.h"
 
 _Static_assert(SLOTS_MAX *UIDS_PER_SLOT <= USERS_OF_SLOTS, "every slot has users of its own");
 

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "core/plan.h"
+#include "core/plan_parts.h"
 
 struct users; /* users.h */
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "core/port_jail.h"
+#include "core/traits.h"
 #include "launcher/discard.h"
 #include "launcher/guard.h"
 #include "launcher/launcher_inner.h"

@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
-#include "core/plan.h"
+#include "core/plan_parts.h"
 #include "launcher/lent_list.h"
 
 #define STAGE  "/mnt"

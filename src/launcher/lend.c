@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
-#include "core/plan.h"
+#include "core/plan_parts.h"
 #include "launcher/lazy.h"
 #include "launcher/slots.h"
 #include "walls/keeper.h"

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "wire/wire.h"
+#include "wire/launch.h"
 
 struct slot;
 struct slots;

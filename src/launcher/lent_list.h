@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/cleanup.h"
-#include "core/plan.h"
+#include "core/plan_parts.h"
 
 struct lent_list {
     const char *p, *at, *end;

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #include "launcher/kept.h"
-#include "wire/wire.h"
+#include "wire/launch.h"
 
 enum { MEASURES_MAX = 8 }; /* at the same time */
 

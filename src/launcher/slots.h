@@ -13,10 +13,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/plan.h"
+#include "core/plan_parts.h"
 #include "walls/cgroup.h"
 #include "walls/plain.h"
-#include "wire/wire.h"
+#include "wire/launch.h"
 #include "zygote/zygote.h"
 
 enum { SLOTS_MAX = 2048, UIDS_PER_SLOT = 64 };

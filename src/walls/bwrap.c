@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
-#include "core/port_jail.h"
+#include "core/traits.h"
 #include "walls/confine.h"
 
 enum { ARGS_MAX = 64, SAID_MAX = 300 };

@@ -17,14 +17,13 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
-#include "core/port_jail.h"
+#include "core/traits.h"
 #include "init/order.h"
 #include "init/process.h"
 #include "init/process_tree.h"
 #include "walls/apart.h"
 #include "walls/birth.h"
 #include "walls/confine.h"
-#include "wire/wire.h"
 
 enum {
     DUP_BASE = 64, /* above every number we assign */

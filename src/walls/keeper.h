@@ -26,7 +26,7 @@
 #include "walls/seccomp.h"
 #include "walls/space.h"
 #include "wire/cpus.h"
-#include "wire/wire.h"
+#include "wire/launch.h"
 
 struct keeper;
 

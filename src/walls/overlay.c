@@ -15,7 +15,7 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
-#include "core/plan.h"
+#include "core/plan_parts.h"
 
 enum { COPY_DEPTH_MAX = 8, PATH_ROOM = 128 };
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "core/port_jail.h"
+#include "core/traits.h"
 #include "init/order.h"
 #include "init/process.h"
 #include "init/room.h"

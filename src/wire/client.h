@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "wire/wire.h"
+#include "wire/launch.h"
 
 struct launch_conf {
     const char *directory;    /* of our programs */

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/plan.h"
+#include "core/plan_parts.h"
 #include "core/zygote_programs.h"
 #include "walls/keeper.h"
 
