@@ -21,6 +21,7 @@ NODE_ALWAYS = {"sync", "async", "esm", "errors", "worker", "wasm_sync", "fs_prom
 
 # file -> {test, or test without its parameters: reason}
 HEAVY = {
+    "test_processes.py": {"test_ten_thousand_reattachments_lose_no_byte": OFTEN},
     "test_leaks.py": {
         "test_the_leak_checker_finds_nothing": OFTEN,
         "test_a_thousand_runs_leave_nothing": OFTEN,

@@ -8,7 +8,10 @@
 #include "app/daemon/app.h"
 #include "jail/inner.h"
 
-enum { ENV_SLACK = 64 };
+enum {
+    ENV_SLACK = 256 + PERSISTENT_ID_MAX + PERSISTENT_TEMPLATE_MAX,
+    ENV_OURS_MAX = 8, /* variables of ours beside the fixed ones */
+};
 
 static const char *const fixed[] = {
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -92,6 +95,25 @@ static int env_put_pwd(struct environment *v, const char *base, struct bytes cwd
     return v->text.failed ? -1 : env_put(v, v->text.p + at);
 }
 
+/* A sandbox with a home of its own has a user with a name, and tells programs that look for it that
+ * they are in a sandbox, in E2B's words. */
+static int env_put_user(struct environment *v, const struct persistent *p)
+{
+    static const char *const fixed_ones[] = {"USER=user", "LOGNAME=user", "E2B_SANDBOX=true"};
+    const char *template = p->label.template;
+    int r = 0;
+
+    if (!p->label.own_home)
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(fixed_ones) && r == 0; i++)
+        r = env_put(v, fixed_ones[i]);
+    if (r == 0)
+        r = env_put_var(v, (struct bytes){"E2B_SANDBOX_ID", 14}, (struct bytes){p->id, strlen(p->id)});
+    return r ? r
+             : env_put_var(v, (struct bytes){"E2B_TEMPLATE_ID", 15},
+                           (struct bytes){template, strlen(template)});
+}
+
 static int env_make(struct environment *v, const struct persistent *p,
                     const struct command_order *o)
 {
@@ -101,7 +123,7 @@ static int env_make(struct environment *v, const struct persistent *p,
 
     for (size_t i = 0; i < o->env_n; i++)
         bytes += o->env[i].name.n + o->env[i].value.n + 2;
-    v->room = ARRAY_LEN(fixed) + 2 + p->env_n + o->env_n;
+    v->room = ARRAY_LEN(fixed) + ENV_OURS_MAX + p->env_n + o->env_n;
     v->pair = calloc(v->room + 1, sizeof *v->pair);
     v->text = BUF_INIT(bytes);
     if (!v->pair || buf_reserve(&v->text, bytes) < 0)
@@ -112,6 +134,10 @@ static int env_make(struct environment *v, const struct persistent *p,
         r = env_put_var(v, (struct bytes){"HOME", 4}, (struct bytes){home, strlen(home)});
     if (r == 0)
         r = env_put_pwd(v, cwd, o->cwd);
+    if (r == 0 && o->terminal)
+        r = env_put(v, "TERM=xterm-256color");
+    if (r == 0)
+        r = env_put_user(v, p);
     for (size_t i = 0; i < p->env_n && r == 0; i++)
         r = env_put(v, p->env[i]);
     for (size_t i = 0; i < o->env_n && r == 0; i++)

@@ -355,6 +355,26 @@ static const struct openapi_member package_sets_members[] = {
     {"packages", T_LIST("PackageSet"), "those there are"},
 };
 
+static const struct openapi_member sandbox_process_members[] = {
+    {"pid", T_INT, "its number inside"},
+    {"id", T_STRING, ""},
+    {"tag", T_TEXT, "a name of its owner's own"},
+    {"command", T_STRING, "the text, or the program"},
+    {"config", "{\"type\":[\"object\",\"null\"]}", "cmd, args, envs, cwd as asked for"},
+    {"terminal", "{\"type\":[\"object\",\"null\"]}", "columns, rows; null: none"},
+    {"status", T_STRING, "running, completed, failed or killed"},
+    {"exit_code", "{\"type\":[\"integer\",\"null\"]}", "-1: by a signal or a limit; null: it runs"},
+    {"reason", T_TEXT, "exit, signal, timeout, oom, cancelled, ...; null: it runs"},
+    {"signal", "{\"type\":[\"integer\",\"null\"]}", "that ended it; null: none"},
+    {"started_at", T_STRING, "UTC"},
+    {"ended_at", T_TEXT, "UTC; null: it runs"},
+    {"output", T_OBJECT, "from: number of the oldest byte that is kept; bytes: how many there were; closed"},
+};
+
+static const struct openapi_member sandbox_processes_members[] = {
+    {"processes", T_LIST("SandboxProcess"), "in the order of their start"},
+};
+
 static const struct openapi_member context_members[] = {
     {"id", T_STRING, ""},
     {"language", T_STRING, "python, javascript, typescript or bash"},
@@ -476,6 +496,8 @@ const struct openapi_schema openapi_answers[] = {
     SCHEMA("Workspaces", workspaces_members, "[\"workspaces\"]"),
     SCHEMA("PackageSet", package_set_members, "[\"name\",\"id\",\"state\"]"),
     SCHEMA("PackageSets", package_sets_members, "[\"packages\"]"),
+    SCHEMA("SandboxProcess", sandbox_process_members, "[\"pid\",\"id\",\"status\"]"),
+    SCHEMA("SandboxProcesses", sandbox_processes_members, "[\"processes\"]"),
     SCHEMA("Context", context_members, "[\"id\",\"language\",\"state\"]"),
     SCHEMA("Contexts", contexts_members, "[\"contexts\"]"),
     SCHEMA("CellResult", cell_members, "[\"status\",\"stdout\",\"stderr\",\"results\"]"),
