@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -261,14 +262,21 @@ exec setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Ur \
 """
 
 
-def test_disable_bwrap_where_nothing_isolates(make_daemon, tmp_path, programs):  # noqa: F811
+@pytest.fixture
+def reachable():
+    """A directory that every user may reach."""
+    with tempfile.TemporaryDirectory(prefix="sbx-jails-", ignore_cleanup_errors=True) as top:
+        os.chmod(top, 0o711)
+        yield pathlib.Path(top)
+
+
+def test_disable_bwrap_where_nothing_isolates(make_daemon, reachable, programs):  # noqa: F811
     """As in most containers: programs run all the same, packages are refused with the reason."""
     need(harness.ROOT and harness.JAIL == "native", "root makes the place where user namespaces are forbidden")
-    started = tmp_path / "started"
+    started = reachable / "started"
     started.write_text(NO_NAMESPACES.format(program=programs / "sandbox-executor"))
-    for path in (tmp_path, started):
-        path.chmod(0o755)
-    state = tmp_path / "state"
+    started.chmod(0o755)
+    state = reachable / "state"
     state.mkdir()
     os.chown(state, 65534, 65534)
     daemon = make_daemon(binary=started, DISABLE_BWRAP="true", ISOLATION=None, ISOLATION_LEVEL=None, STATE_DIR=state)

@@ -3,7 +3,9 @@
 import ctypes
 import errno
 import os
+import pathlib
 import subprocess
+import tempfile
 import threading
 
 import pytest
@@ -31,16 +33,14 @@ def printed(daemon, code, session=None, **fields):
 
 
 @pytest.fixture
-def place(tmp_path):
+def place():
     """A directory that a platform has filled, which every user may reach."""
-    top = tmp_path
-    while top != top.parent and not top.stat().st_mode & 0o001:
-        top.chmod(top.stat().st_mode | 0o011)
-        top = top.parent
-    mounted = tmp_path / "mounted"
-    mounted.mkdir(mode=0o755)
-    (mounted / "input.txt").write_text("from the platform\n")
-    return mounted
+    with tempfile.TemporaryDirectory(prefix="sbx-platform-", ignore_cleanup_errors=True) as top:
+        os.chmod(top, 0o711)
+        mounted = pathlib.Path(top) / "mounted"
+        mounted.mkdir(mode=0o755)
+        (mounted / "input.txt").write_text("from the platform\n")
+        yield mounted
 
 
 def test_its_workspace_is_the_directory_itself(make_daemon, place):
@@ -128,7 +128,7 @@ def test_no_more_of_a_session_run_than_allowed(make_daemon):
 
 
 @pytest.fixture(params=["here", "rootless"])
-def fuse(request, place, tmp_path):
+def fuse(request, place):
     """A directory on a FUSE file system without exclusive renames, and what a daemon is to be started with."""
     harness.need(os.path.exists("/dev/fuse"), "this host has no /dev/fuse")
     harness.need(harness.ROOT, "mounting for other users needs root")
@@ -138,7 +138,7 @@ def fuse(request, place, tmp_path):
         os.chown(place, NOBODY, NOBODY)
         programs = request.getfixturevalue("programs")
         more = {"binary": programs / "sandbox-executor", "user": NOBODY, "ISOLATION_LEVEL": "basic"}
-    there = tmp_path / "fuse"
+    there = place.parent / "fuse"
     there.mkdir()
     before = os.stat(there).st_dev
     with subprocess.Popen(["bindfs", "-f", place, there]) as server:

@@ -81,6 +81,16 @@ def place(request, make_daemon):
         yield start
 
 
+@pytest.fixture
+def given():
+    """A directory of the operator that every user may reach."""
+    with tempfile.TemporaryDirectory(prefix="sbx-given-", ignore_cleanup_errors=True) as top:
+        os.chmod(top, 0o711)
+        path = pathlib.Path(top) / "given"
+        path.mkdir(mode=0o755)
+        yield path
+
+
 HOSTILE = ("mkdir -p closed/below d/e; echo x >closed/below/file; chmod 0 closed/below closed d/e; "
            "ln -s /etc/passwd link; ln -s / root; ln -s ../.. d/up; mkfifo fifo; mkdir -m 555 still; "
            "i=0; while [ $i -lt 300 ]; do mkdir deep; cd deep; i=$((i+1)); done; echo end >end; cd /workspace; chmod 0 .")
@@ -231,13 +241,8 @@ def test_a_removal_that_was_cut_short_goes_on(place):
     assert names(second) == []
 
 
-def test_the_own_workspace_is_the_operators(make_daemon, tmp_path):
-    top = tmp_path
-    while top != top.parent and not top.stat().st_mode & 0o001:
-        top.chmod(top.stat().st_mode | 0o011)
-        top = top.parent
-    (tmp_path / "given").mkdir(mode=0o755)
-    daemon = make_daemon(SESSION_ID="mine", WORKSPACE_PATH=tmp_path / "given", SESSION_MAX_AGE=1)
+def test_the_own_workspace_is_the_operators(make_daemon, given):
+    daemon = make_daemon(SESSION_ID="mine", WORKSPACE_PATH=given, SESSION_MAX_AGE=1)
     printed(daemon, "echo kept >file", "mine")
     printed(daemon, "touch file", "other")
     assert look(daemon, "mine")["files"] == 1
