@@ -10,7 +10,8 @@ enum { DENIAL_LOOK = 16384, NEEDLES_MAX = 10 }; /* bytes at the end of each text
 
 /* Where packages come from. */
 #define PACKAGES                                                                                   \
-    "name the package in the member 'packages' of the request, {\"python\": [...], \"npm\": [...]} or the " \
+    "name the package in the member 'packages' of the request, {\"python\": [...], \"npm\": "      \
+    "[...]} or the "                                                                               \
     "name of a set that POST /v1/packages has installed"
 
 #define PACKAGES_SANDBOX                                                                           \

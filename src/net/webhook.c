@@ -2,14 +2,17 @@
 /*
  * Theory of operation
  *
- *   send ─▶ SAVING ─▶ DUE ─▶ READING ─▶ SIGNING ─▶ POSTING ──2xx──▶ delivered: gone from the disk
- *                      ▲                              │  └─410, no host any more: given up
- *                      └─────── WAITING ◀─────────────┘
+ *   HELD ─send─▶ SAVING ─▶ DUE ─▶ READING ─▶ SIGNING ─▶ POSTING ──2xx──▶ delivered: gone from the
+ * disk ▲                              │  └─410, no host any more: given up └─────── WAITING
+ * ◀─────────────┘
  *
  * Only the file is kept between attempts; what could not be saved stays in memory. DUE ones are
  * begun in the order they came as long as there are connections, memory, and no more than a part of
  * the connections is used by one host: one that does not answer must not hold up the others. The
  * body is read and signed on a worker.
+ *
+ * While a request is under way its webhook may promise: a file says what is to be sent if this
+ * process is killed before there is a result. The result takes its place.
  *
  * When an attempt ends without an answer, whether the other side has the message is unknown: it is
  * sent again, with the same Webhook-Id.
@@ -46,6 +49,7 @@ enum {
 };
 
 enum hook_state {
+    HOOK_HELD,    /* there is no result yet */
     HOOK_SAVING,  /* on its way to the disk */
     HOOK_DUE,     /* wants to be sent */
     HOOK_READING, /* from here on it has a connection */
@@ -54,7 +58,16 @@ enum hook_state {
     HOOK_WAITING, /* for the next attempt */
 };
 
-struct hook {
+/* What is sent if there never is a result. */
+struct promise {
+    struct webhook *of; /* NULL: it is not wanted any more */
+    struct webhooks *all;
+    struct buf body; /* owned, until it is saved */
+    struct spool_entry *entry;
+    bool saved;
+};
+
+struct webhook {
     struct work work;     /* first: signing */
     struct webhooks *all; /* borrowed */
     enum hook_state state;
@@ -63,6 +76,8 @@ struct hook {
     struct http_url to; /* url "": not read yet */
     char secret[WEBHOOK_SECRET_MAX + 1];
     enum webhook_reach reach;
+    struct promise *promise;   /* owned; NULL: none */
+    bool promised;             /* there was one: its file may have the name */
     struct spool_entry *entry; /* the spool's; NULL: in memory only */
     struct buf text;           /* owned: the body, or the file around it */
     struct bytes body;         /* view into text, or of whoever sends it */
@@ -74,7 +89,7 @@ struct hook {
     int unsigned_;   /* -1: it could not be signed */
     report_fn *kept; /* NULL: told */
     void *user;
-    TAILQ_ENTRY(hook) link;
+    TAILQ_ENTRY(webhook) link;
 };
 
 struct webhooks {
@@ -86,8 +101,8 @@ struct webhooks {
     struct webhook_rules rules;
     struct http_client *client; /* owned */
     struct spool *spool;        /* owned */
-    TAILQ_HEAD(hook_list, hook) hooks;
-    size_t hooks_n, reserved, busy_n;
+    TAILQ_HEAD(webhook_list, webhook) hooks;
+    size_t hooks_n, busy_n;
     uint64_t held; /* bytes of bodies in memory */
     struct webhook_counts counts;
     bool ending; /* no attempt but the first of each */
@@ -128,12 +143,12 @@ int webhook_sign(const char *secret, const char *id, int64_t timestamp, struct b
 
 /* ---- one message ---- */
 
-static const char *secret_of(const struct hook *h)
+static const char *secret_of(const struct webhook *h)
 {
     return h->secret[0] ? h->secret : h->all->secret;
 }
 
-static void log_hook(const struct hook *h, enum log_level level, const char *event,
+static void log_hook(const struct webhook *h, enum log_level level, const char *event,
                      const struct http_answer *a)
 {
     log_event(h->all->log, level, event, LOG_STR("webhook_id", h->id),
@@ -142,29 +157,44 @@ static void log_hook(const struct hook *h, enum log_level level, const char *eve
               LOG_STR("error", a->error));
 }
 
-static bool is_busy(const struct hook *h)
+static bool is_busy(const struct webhook *h)
 {
     return h->state == HOOK_READING || h->state == HOOK_SIGNING || h->state == HOOK_POSTING;
 }
 
-static void hook_move(struct hook *h, enum hook_state to)
+static void hook_move(struct webhook *h, enum hook_state to)
 {
     h->all->busy_n -= is_busy(h);
     h->state = to;
     h->all->busy_n += is_busy(h);
 }
 
-static void text_drop(struct hook *h)
+static void text_drop(struct webhook *h)
 {
     h->all->held -= h->text.n;
     buf_done(&h->text);
     h->body = (struct bytes){0};
 }
 
-static void hook_free(struct hook *h)
+/* Its file goes, unless another one has its name by now. */
+static void promise_drop(struct webhook *h)
+{
+    struct promise *p = take_ptr(&h->promise);
+
+    if (!p)
+        return;
+    p->of = NULL;
+    if (!p->saved)
+        return; /* on_promised() follows */
+    spool_drop(p->all->spool, p->entry);
+    free(p);
+}
+
+static void hook_free(struct webhook *h)
 {
     struct webhooks *w = h->all;
 
+    promise_drop(h);
     hook_move(h, HOOK_WAITING);
     TAILQ_REMOVE(&w->hooks, h, link);
     w->hooks_n--;
@@ -178,14 +208,14 @@ static void hook_free(struct hook *h)
 }
 
 /* Its file goes, too. */
-static void hook_end(struct hook *h)
+static void hook_end(struct webhook *h)
 {
     if (h->entry)
         spool_drop(h->all->spool, take_ptr(&h->entry));
     hook_free(h);
 }
 
-static void hook_lose(struct hook *h, const char *why)
+static void hook_lose(struct webhook *h, const char *why)
 {
     h->all->counts.lost++;
     log_event(h->all->log, LOG_ERROR, "webhook_lost", LOG_STR("webhook_id", h->id),
@@ -193,7 +223,7 @@ static void hook_lose(struct hook *h, const char *why)
     hook_end(h);
 }
 
-static void tell_kept(struct hook *h)
+static void tell_kept(struct webhook *h)
 {
     report_fn *kept = h->kept;
 
@@ -204,9 +234,9 @@ static void tell_kept(struct hook *h)
 
 static void on_again(evutil_socket_t fd, short what, void *user);
 
-static struct hook *hook_new(struct webhooks *w, const char *id)
+static struct webhook *hook_new(struct webhooks *w, const char *id)
 {
-    struct hook *h = calloc(1, sizeof *h);
+    struct webhook *h = calloc(1, sizeof *h);
 
     if (!h)
         return NULL;
@@ -224,13 +254,13 @@ static struct hook *hook_new(struct webhooks *w, const char *id)
 
 static void quiet_check(struct webhooks *w)
 {
-    const struct hook *h;
+    const struct webhook *h;
     report_fn *quiet = w->quiet;
 
     if (!quiet)
         return;
     TAILQ_FOREACH(h, &w->hooks, link)
-    if (h->state != HOOK_WAITING)
+    if (h->state != HOOK_WAITING && h->state != HOOK_HELD)
         return;
     w->quiet = NULL;
     quiet(w->quiet_user);
@@ -240,7 +270,7 @@ static void quiet_check(struct webhooks *w)
 
 static void dispatch(struct webhooks *w);
 
-static void arm(struct hook *h, uint64_t ms)
+static void arm(struct webhook *h, uint64_t ms)
 {
     struct timeval tv = {.tv_sec = (time_t)(ms / MS_PER_S),
                          .tv_usec = (suseconds_t)(ms % MS_PER_S * US_PER_MS)};
@@ -249,21 +279,21 @@ static void arm(struct hook *h, uint64_t ms)
         (void)event_add(&h->again, &tv);
 }
 
-static void on_delivered(struct hook *h, const struct http_answer *a)
+static void on_delivered(struct webhook *h, const struct http_answer *a)
 {
     h->all->counts.delivered++;
     log_hook(h, LOG_INFO, "webhook_delivered", a);
     hook_end(h);
 }
 
-static void give_up(struct hook *h, const struct http_answer *a)
+static void give_up(struct webhook *h, const struct http_answer *a)
 {
     h->all->counts.given_up++;
     log_hook(h, LOG_ERROR, "webhook_given_up", a);
     hook_end(h);
 }
 
-static void on_failed(struct hook *h, const struct http_answer *a)
+static void on_failed(struct webhook *h, const struct http_answer *a)
 {
     struct webhooks *w = h->all;
     uint64_t age = (uint64_t)(spool_now_s() - h->born_s), ms;
@@ -287,7 +317,7 @@ static void on_failed(struct hook *h, const struct http_answer *a)
 
 static void on_answer(void *user, const struct http_answer *a)
 {
-    struct hook *h = user;
+    struct webhook *h = user;
     struct webhooks *w = h->all;
 
     h->post = NULL;
@@ -303,12 +333,12 @@ static void on_answer(void *user, const struct http_answer *a)
 
 static bool may_connect(void *user, const struct sockaddr *to)
 {
-    const struct hook *h = user;
+    const struct webhook *h = user;
 
     return webhook_rules_address(&h->all->rules, h->reach, to);
 }
 
-static void post(struct hook *h)
+static void post(struct webhook *h)
 {
     struct http_ask ask = {
         .url = h->to.url,
@@ -327,7 +357,7 @@ static void post(struct hook *h)
 
 static void sign_run(struct work *work)
 {
-    struct hook *h = (struct hook *)work;
+    struct webhook *h = (struct webhook *)work;
     char signature[WEBHOOK_SIGNATURE_MAX] = "";
     int64_t now = (int64_t)time(NULL);
 
@@ -339,7 +369,7 @@ static void sign_run(struct work *work)
 
 static void sign_done(struct work *work)
 {
-    struct hook *h = (struct hook *)work;
+    struct webhook *h = (struct webhook *)work;
 
     if (h->unsigned_ == 0)
         post(h);
@@ -347,7 +377,7 @@ static void sign_done(struct work *work)
         on_answer(h, &(struct http_answer){.error = "it could not be signed"});
 }
 
-static void sign(struct hook *h)
+static void sign(struct webhook *h)
 {
     hook_move(h, HOOK_SIGNING);
     h->attempts++;
@@ -373,7 +403,7 @@ static bool take_text(struct json_value object, const char *name, char *out, siz
 }
 
 /* What is in front of the body, made whole: {"webhook":{...},"result":null} */
-static bool head_take(struct hook *h, const struct buf *file, struct bytes body)
+static bool head_take(struct webhook *h, const struct buf *file, struct bytes body)
 {
     size_t n = (size_t)(body.p - file->p);
     struct buf head = BUF_INIT(n + 8);
@@ -393,7 +423,7 @@ static bool head_take(struct hook *h, const struct buf *file, struct bytes body)
 
 static void on_read(void *user, struct buf *file, struct bytes body)
 {
-    struct hook *h = user;
+    struct webhook *h = user;
     struct webhooks *w = h->all;
     struct err e;
 
@@ -414,7 +444,7 @@ static void on_read(void *user, struct buf *file, struct bytes body)
     quiet_check(w);
 }
 
-static void begin(struct hook *h)
+static void begin(struct webhook *h)
 {
     if (h->body.p) {
         sign(h);
@@ -429,10 +459,10 @@ static void begin(struct hook *h)
 
 /* ---- which one is next ---- */
 
-static bool has_room(const struct webhooks *w, const struct hook *h)
+static bool has_room(const struct webhooks *w, const struct webhook *h)
 {
     size_t most = w->conf.connections_max, share = most / HOST_SHARE, n = 0;
-    const struct hook *other;
+    const struct webhook *other;
 
     if (w->busy_n >= most || (w->busy_n > 0 && w->held > HELD_MAX))
         return false;
@@ -441,9 +471,9 @@ static bool has_room(const struct webhooks *w, const struct hook *h)
     return n < (share ? share : 1);
 }
 
-static struct hook *next_due(const struct webhooks *w)
+static struct webhook *next_due(const struct webhooks *w)
 {
-    struct hook *h;
+    struct webhook *h;
 
     if (w->busy_n < w->conf.connections_max)
         TAILQ_FOREACH(h, &w->hooks, link)
@@ -454,7 +484,7 @@ static struct hook *next_due(const struct webhooks *w)
 
 static void dispatch(struct webhooks *w)
 {
-    struct hook *h;
+    struct webhook *h;
 
     while ((h = next_due(w)))
         begin(h);
@@ -462,7 +492,7 @@ static void dispatch(struct webhooks *w)
 
 static void on_again(evutil_socket_t fd, short what, void *user)
 {
-    struct hook *h = user;
+    struct webhook *h = user;
     struct webhooks *w = h->all;
 
     (void)fd, (void)what;
@@ -510,22 +540,8 @@ int webhooks_check(const struct webhooks *w, const struct webhook_target *to, st
     return 0;
 }
 
-int webhooks_reserve(struct webhooks *w, struct err *e)
-{
-    if (w->hooks_n + w->reserved >= w->conf.count_max)
-        return err_set(e, ERR_BUSY, "%zu webhooks wait already (WEBHOOK_MAX)",
-                       w->hooks_n + w->reserved);
-    w->reserved++;
-    return 0;
-}
-
-void webhooks_unreserve(struct webhooks *w)
-{
-    w->reserved--;
-}
-
 /* There was no room on the disk: what memory holds is tried all the same. */
-static bool keep_in_memory(struct hook *h, const char *why)
+static bool keep_in_memory(struct webhook *h, const char *why)
 {
     struct webhooks *w = h->all;
     struct bytes body = h->body;
@@ -544,12 +560,13 @@ static bool keep_in_memory(struct hook *h, const char *why)
 
 static void on_saved(void *user, struct spool_entry *entry, const char *why)
 {
-    struct hook *h = user;
+    struct webhook *h = user;
     struct webhooks *w = h->all;
     bool kept = entry->on_disk;
 
     if (!kept) {
         h->entry = NULL;
+        entry->on_disk = h->promised; /* that file goes, then */
         spool_drop(w->spool, entry);
         kept = keep_in_memory(h, why);
     } else {
@@ -564,7 +581,7 @@ static void on_saved(void *user, struct spool_entry *entry, const char *why)
     quiet_check(w);
 }
 
-static int members_write(const struct hook *h, struct buf *out)
+static int members_write(const struct webhook *h, struct buf *out)
 {
     struct jw j = JW(out);
 
@@ -579,39 +596,106 @@ static int members_write(const struct hook *h, struct buf *out)
     return buf_putc(out, '\0');
 }
 
-void webhooks_send(struct webhooks *w, const struct webhook_message *m, report_fn *kept, void *user)
+int webhooks_hold(struct webhooks *w, const struct webhook_target *to, struct webhook **ret,
+                  struct err *e)
 {
-    cleanup_with(buf_done) struct buf members = BUF_INIT(0);
     char id[WEBHOOK_ID_MAX] = "msg_";
-    struct hook *h;
-    struct err e;
+    struct webhook *h;
 
-    webhooks_unreserve(w);
+    if (webhooks_check(w, to, e) < 0)
+        return -1;
+    if (w->hooks_n >= w->conf.count_max)
+        return err_set(e, ERR_BUSY, "%zu webhooks wait already (WEBHOOK_MAX)", w->hooks_n);
     random_base36(id + strlen(id), ID_RANDOM);
     h = hook_new(w, id);
-    if (!h || http_url_parse(m->to.url, &h->to, &e) < 0 || m->body.n == 0) {
-        if (h)
-            hook_lose(h, "no memory for it");
-        kept(user);
+    if (!h)
+        return err_set(e, ERR_HOST, "no memory for a webhook");
+    if (http_url_parse(to->url, &h->to, e) < 0) {
+        hook_free(h);
+        return -1;
+    }
+    (void)snprintf(h->secret, sizeof h->secret, "%s", to->secret ? to->secret : "");
+    h->reach = webhook_rules_host(&w->rules, h->to.host, h->to.port);
+    hook_move(h, HOOK_HELD);
+    *ret = h;
+    return 0;
+}
+
+void webhook_drop(struct webhook *h)
+{
+    if (h)
+        hook_free(h);
+}
+
+static struct spool_entry *put(struct webhook *h, struct bytes body, spool_put_fn *done, void *user)
+{
+    cleanup_with(buf_done) struct buf members = BUF_INIT(0);
+    struct spool_entry *entry = NULL;
+
+    if (members_write(h, &members) == 0)
+        entry = spool_put(h->all->spool, h->id, members.p, body, done, user);
+    if (members.p)
+        explicit_bzero(members.p, members.n);
+    return entry;
+}
+
+/* ---- promises ---- */
+
+static void on_promised(void *user, struct spool_entry *entry, const char *why)
+{
+    struct promise *p = user;
+
+    (void)why;
+    buf_done(&p->body);
+    p->saved = true;
+    if (p->of && entry->on_disk)
+        return;
+    if (p->of)
+        p->of->promise = NULL;
+    spool_drop(p->all->spool, entry);
+    free(p);
+}
+
+void webhook_promise(struct webhook *h, const char *execution_id, struct buf *body)
+{
+    struct promise *p = body->failed || body->n == 0 ? NULL : calloc(1, sizeof *p);
+
+    (void)snprintf(h->execution_id, sizeof h->execution_id, "%s", execution_id);
+    if (!p) {
+        buf_done(body);
         return;
     }
-    (void)snprintf(h->execution_id, sizeof h->execution_id, "%s", m->execution_id);
-    (void)snprintf(h->secret, sizeof h->secret, "%s", m->to.secret ? m->to.secret : "");
-    h->reach = webhook_rules_host(&w->rules, h->to.host, h->to.port);
+    *p = (struct promise){.of = h, .all = h->all, .body = *body};
+    *body = BUF_INIT(0);
+    p->entry = put(h, (struct bytes){p->body.p, p->body.n}, on_promised, p);
+    if (!p->entry) {
+        buf_done(&p->body);
+        free(p);
+        return;
+    }
+    p->entry->user = h; /* not one of those that are left */
+    h->promise = p;
+    h->promised = true;
+}
+
+void webhook_send(struct webhook *h, const char *execution_id, struct bytes body, report_fn *kept,
+                  void *user)
+{
+    struct webhooks *w = h->all;
+
+    (void)snprintf(h->execution_id, sizeof h->execution_id, "%s", execution_id);
     h->born_s = spool_now_s();
-    h->body = m->body;
+    h->body = body;
     h->kept = kept;
     h->user = user;
     hook_move(h, HOOK_SAVING);
-    if (members_write(h, &members) == 0)
-        h->entry = spool_put(w->spool, h->id, members.p, m->body, on_saved, h);
-    if (members.p)
-        explicit_bzero(members.p, members.n);
+    h->entry = body.n > 0 ? put(h, body, on_saved, h) : NULL;
+    promise_drop(h);
     if (h->entry) {
         h->entry->user = h;
         return;
     }
-    if (keep_in_memory(h, "more bytes than WEBHOOK_BYTES_MAX are waiting")) {
+    if (body.n > 0 && keep_in_memory(h, "more bytes than WEBHOOK_BYTES_MAX are waiting")) {
         hook_move(h, HOOK_DUE);
         tell_kept(h);
     } else {
@@ -625,7 +709,7 @@ void webhooks_send(struct webhooks *w, const struct webhook_message *m, report_f
 
 void webhooks_settle(struct webhooks *w, report_fn *quiet, void *user)
 {
-    struct hook *h;
+    struct webhook *h;
 
     w->ending = true;
     w->quiet = quiet;
@@ -637,7 +721,7 @@ void webhooks_settle(struct webhooks *w, report_fn *quiet, void *user)
 
 void webhooks_hurry(struct webhooks *w)
 {
-    struct hook *h;
+    struct webhook *h;
     report_fn *quiet = w->quiet;
 
     TAILQ_FOREACH(h, &w->hooks, link)
@@ -665,7 +749,7 @@ static int find_left(struct webhooks *w)
     struct spool_entry *entry;
 
     while ((entry = spool_next(w->spool))) {
-        struct hook *h = hook_new(w, entry->id);
+        struct webhook *h = hook_new(w, entry->id);
 
         if (!h)
             return -1;
@@ -717,12 +801,12 @@ int webhooks_open(struct event_base *base, const struct webhooks_conf *conf, str
 
 void webhooks_close(struct webhooks *w)
 {
-    struct hook *h;
+    struct webhook *h;
 
     if (!w)
         return;
     while ((h = TAILQ_FIRST(&w->hooks))) {
-        if (!h->entry)
+        if (!h->entry && h->state != HOOK_HELD)
             log_hook(h, LOG_ERROR, "webhook_lost",
                      &(struct http_answer){.error = "not delivered, and not on disk"});
         hook_free(h);

@@ -20,6 +20,7 @@
 #include "net/webhook_rules.h"
 
 struct event_base;
+struct webhook; /* one message */
 struct webhooks;
 
 enum { WEBHOOK_SECRET_MAX = 512, WEBHOOK_ID_MAX = 33 };
@@ -55,19 +56,20 @@ void webhooks_close(struct webhooks *w);
 /* May a message go there? Pure: any thread may ask. w may be NULL: nowhere. ERR_CALLER. */
 must_check int webhooks_check(const struct webhooks *w, const struct webhook_target *to,
                               struct err *e);
-/* A place for a message that will come; ERR_BUSY. Given back, or used up by webhooks_send(). */
-must_check int webhooks_reserve(struct webhooks *w, struct err *e);
-void webhooks_unreserve(struct webhooks *w);
-
-struct webhook_message {
-    struct webhook_target to;
-    const char *execution_id; /* for the log */
-    struct bytes body;        /* a JSON object */
-};
-/* Takes the reserved place. All is borrowed until kept(), which is called once, perhaps before this
- * returns: the message survives the end of this process, or it is logged that it cannot. */
-void webhooks_send(struct webhooks *w, const struct webhook_message *m, report_fn *kept,
-                   void *user);
+/* The same, and a place for the message that will come. ERR_CALLER, ERR_BUSY, ERR_HOST. */
+must_check int webhooks_hold(struct webhooks *w, const struct webhook_target *to,
+                             struct webhook **ret, struct err *e);
+/* There will be none. NULL is fine. */
+void webhook_drop(struct webhook *h);
+/* What is sent if this process is killed before webhook_send(); taken. */
+void webhook_promise(struct webhook *h, const char *execution_id, struct buf *body);
+/*
+ * The message: a JSON object, or nothing, if it could not be made. The webhook is taken, the body
+ * borrowed until kept(), which is called once, perhaps before this returns: the message survives
+ * the end of this process, or it is logged that it cannot. execution_id: for the log.
+ */
+void webhook_send(struct webhook *h, const char *execution_id, struct bytes body, report_fn *kept,
+                  void *user);
 
 /* The end is near: quiet() is called, once, when no attempt is under way or due. */
 void webhooks_settle(struct webhooks *w, report_fn *quiet, void *user);

@@ -341,6 +341,47 @@ def test_killed_before_the_first_attempt(again):
         assert received(plane)[0].json == answered
 
 
+@pytest.mark.parametrize("kind", ["execution", "call"])
+def test_what_was_under_way_when_the_daemon_was_killed(again, receiver, kind):
+    daemon = again()
+    sleep = "import time; time.sleep(600)"
+    if kind == "execution":
+        name = execute(daemon, hook(receiver), sleep, asynchronous=True, timeout=900).json()["execution_id"]
+    else:
+        connection = daemon.connect()
+        connection.send("POST", "/v1/functions/call", json={
+            "language": "python", "code": f"def f():\n    {sleep}", "functionName": "f", "timeout": 900, "webhook": hook(receiver)})
+        name = None
+    wait_until(lambda: daemon.metric("sandbox_executions_active") == 1, "it runs")
+    wait_until(lambda: list((again.state / "webhooks").glob("msg_*.json")), "the promise is on disk")
+    daemon.signal(signal.SIGKILL)
+    daemon.wait()
+    assert not receiver.requests
+    again()
+    told = received(receiver)[0]
+    assert is_genuine(SECRET, told) and told.json["status"] == "error"
+    if kind == "execution":
+        assert told.json["execution_id"] == name and "was killed" in told.json["stderr"]
+    else:
+        assert "was killed" in told.json["error"]["message"] and told.json["meta"]["callId"]
+    wait_until(lambda: not list((again.state / "webhooks").glob("msg_*.json")), "it is told once")
+
+
+def test_a_promise_that_is_kept_leaves_nothing(again, receiver):
+    """Also of requests that are refused after all, or end before the promise is on disk."""
+    daemon = again(MAX_CONCURRENT_EXECUTIONS=1, QUEUE_MAX=0)
+    execute(daemon, hook(receiver), "import time; time.sleep(600)", asynchronous=True, timeout=900, execution_id="first")
+    assert [execute(daemon, hook(receiver)).status for _ in range(10)] == [503] * 10
+    wait_until(lambda: len(list((again.state / "webhooks").glob("msg_*.json"))) == 1, "only the first one's is there")
+    assert daemon.metric("sandbox_webhooks_waiting") == 1
+    daemon.request("DELETE", "/v1/executions/first")
+    for _ in range(20):
+        wait_until(lambda: execute(daemon, hook(receiver), "1").status == 200, "there is a place")
+    assert {s.json["status"] for s in received(receiver, 21)[1:]} == {"success"}
+    wait_until(lambda: not list((again.state / "webhooks").glob("*.json")), "nothing is left")
+    assert daemon.metric("sandbox_webhooks_waiting") == 0 and daemon.metric("sandbox_webhook_bytes") == 0
+
+
 def test_a_stop_ends_what_runs_and_tells(again, receiver):
     daemon = again()
     execute(daemon, hook(receiver), "import time; time.sleep(600)", asynchronous=True, timeout=900)

@@ -501,7 +501,7 @@ void execution_free(struct execution *x)
     shelf_release(x->dependencies);
     buf_done(&x->out.report);
     buf_done(&x->out.body);
-    webhook_free(x->out.webhook);
+    webhook_drop(x->out.webhook);
     buf_done(&x->code);
     free(x);
 }
@@ -638,9 +638,28 @@ static int prepare(struct execution *x, const struct exec_order *o, struct err *
     return 0;
 }
 
+/* What is sent if we are killed before there is a result: that of a sandbox that failed. */
+static void promise(struct execution *x)
+{
+    struct run_result *r = &x->task.result;
+    uint64_t asked = r->at.asked;
+    struct buf body = BUF_INIT(0);
+
+    r->at.collected = asked;
+    (void)snprintf(r->fault, sizeof r->fault, WEBHOOK_KILLED);
+    verdict_reach(r, &x->task.limits, &x->verdict);
+    x->out.write(x, &body);
+    webhook_promise(x->out.webhook, x->id, &body);
+    run_result_done(r);
+    run_result_init(r, &x->task.limits);
+    r->at.asked = asked;
+    x->verdict = (struct verdict){0};
+}
+
 int app_execute(struct app *a, const struct exec_order *o, struct execution **ret, struct err *e)
 {
     struct execution *x;
+    int prepared;
 
     if (a->stopping)
         return err_set(e, ERR_BUSY, "the service is shutting down");
@@ -650,7 +669,10 @@ int app_execute(struct app *a, const struct exec_order *o, struct execution **re
     x->dependencies = o->packages;
     x->out.webhook = o->webhook;
     x->out.write = o->write;
-    if (prepare(x, o, e) < 0 || task_begin(&x->task, e) < 0) {
+    prepared = prepare(x, o, e);
+    if (prepared == 0 && x->out.webhook)
+        promise(x);
+    if (prepared < 0 || task_begin(&x->task, e) < 0) {
         x->dependencies = NULL; /* the caller's again */
         x->out.webhook = NULL;
         execution_free(x);

@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "app/execution/webhook.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "app/daemon/app.h"
 #include "core/shape.h"
-#include "net/webhook.h"
-
-/* One request's, until its result is known. */
-struct webhook {
-    struct app *app; /* borrowed */
-    char *url;       /* owned */
-    char *secret;    /* owned; NULL: the operator's */
-};
 
 struct body {
     struct bytes url, secret;
@@ -64,23 +55,6 @@ int webhook_check(const struct app *a, struct json_value asked, struct err *e)
     return webhooks_check(a->webhooks, &(struct webhook_target){b.url.p, b.secret.p}, e);
 }
 
-static struct webhook *webhook_new(struct app *a, const struct body *b)
-{
-    struct webhook *w = calloc(1, sizeof *w);
-
-    if (!w)
-        return NULL;
-    w->app = a;
-    w->url = strdup(b->url.p);
-    w->secret = b->secret.p ? strdup(b->secret.p) : NULL;
-    if (w->url && (w->secret || !b->secret.p))
-        return w;
-    free(w->url);
-    free(w->secret);
-    free(w);
-    return NULL;
-}
-
 int webhook_take(struct app *a, struct json_value asked, struct webhook **ret, struct err *e)
 {
     cleanup_with(shaping_done) struct shaping s;
@@ -90,42 +64,7 @@ int webhook_take(struct app *a, struct json_value asked, struct webhook **ret, s
     *ret = NULL;
     if (!asked.p || asked.type == JSON_NULL)
         return 0;
-    if (read_member(asked, &s, &b, e) < 0 ||
-        webhooks_check(a->webhooks, &(struct webhook_target){b.url.p, b.secret.p}, e) < 0 ||
-        webhooks_reserve(a->webhooks, e) < 0)
+    if (read_member(asked, &s, &b, e) < 0)
         return -1;
-    *ret = webhook_new(a, &b);
-    if (*ret)
-        return 0;
-    webhooks_unreserve(a->webhooks);
-    return err_set(e, ERR_HOST, "no memory for a webhook");
-}
-
-static void done(struct webhook *w)
-{
-    if (w->secret)
-        explicit_bzero(w->secret, strlen(w->secret));
-    free(w->secret);
-    free(w->url);
-    free(w);
-}
-
-void webhook_free(struct webhook *w)
-{
-    if (!w)
-        return;
-    webhooks_unreserve(w->app->webhooks);
-    done(w);
-}
-
-void webhook_send(struct webhook *w, const char *execution_id, struct bytes body, report_fn *kept,
-                  void *user)
-{
-    const struct webhook_message m = {
-        .to = {w->url, w->secret},
-          .execution_id = execution_id, .body = body
-    };
-
-    webhooks_send(w->app->webhooks, &m, kept, user);
-    done(w);
+    return webhooks_hold(a->webhooks, &(struct webhook_target){b.url.p, b.secret.p}, ret, e);
 }

@@ -6,11 +6,10 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "core/plan.h"
-#include "core/port_report.h"
 #include "core/webhook.h"
+#include "net/webhook.h"
 
 struct app;
-struct webhook;
 
 /* What could not be written whole for want of memory is empty. */
 static inline struct bytes buf_whole(const struct buf *b)
@@ -25,8 +24,5 @@ must_check int webhook_check(const struct app *a, struct json_value asked, struc
  */
 must_check int webhook_take(struct app *a, struct json_value asked, struct webhook **ret,
                             struct err *e);
-void webhook_free(struct webhook *w); /* gives the place back; NULL is fine */
-/* Hands the result over, and frees it. The body is borrowed until kept(), which comes once, perhaps
- * before this returns. */
-void webhook_send(struct webhook *w, const char *execution_id, struct bytes body, report_fn *kept,
-                  void *user);
+/* Said in what is sent when the daemon is killed before there is a result. */
+#define WEBHOOK_KILLED "the service was killed before this had ended"

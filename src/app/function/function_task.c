@@ -45,7 +45,7 @@ void function_done(struct function_task *f)
     sync_free(take_ptr(&f->sync));
     task_done(&f->task);
     buf_done(&f->json);
-    webhook_free(take_ptr(&f->webhook));
+    webhook_drop(take_ptr(&f->webhook));
 }
 
 void function_forget(struct function_task *f)

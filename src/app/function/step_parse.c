@@ -55,6 +55,20 @@ static int check(struct call *c, struct err *e)
     return program_has_files(p) ? mount_parse(&p->tree->mount, r->mount, r->permissions, e) : 0;
 }
 
+/* What is sent if we are killed before there is a result. */
+static void promise(struct function_task *f)
+{
+    struct buf body = BUF_INIT(0);
+    struct err e;
+
+    (void)err_set(&e, ERR_HOST, WEBHOOK_KILLED);
+    (void)function_fail(f, &e);
+    f->order.render(&f->result, &body);
+    webhook_promise(f->webhook, f->id, &body);
+    f->result.failed = false;
+    f->result.outcome = (struct call_outcome){0};
+}
+
 enum task_go call_check(struct task *t, struct err *e)
 {
     struct call *c = call_of(t);
@@ -66,5 +80,7 @@ enum task_go call_check(struct task *t, struct err *e)
     }
     c->tells = c->on.webhook != NULL;
     c->on.app->calls.telling += c->tells;
+    if (c->tells)
+        promise(&c->on);
     return check(c, &why) < 0 ? function_fail(&c->on, &why) : TASK_NEXT;
 }

@@ -483,9 +483,8 @@ static void on_watch_end(void *user, struct file_result *r)
 
 static struct file_order watch_order(const struct fs_call *f)
 {
-    return (struct file_order){.verb = FILE_WATCH,
-                               .recursive = f->body.recursive,
-                               .with_entries = f->body.with_entries};
+    return (struct file_order){
+        .verb = FILE_WATCH, .recursive = f->body.recursive, .with_entries = f->body.with_entries};
 }
 
 void e2b_fs_watch_dir(struct http_call *c)

@@ -625,7 +625,7 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
                app_execute(a, &order, &x, &e) < 0) {
         waiting_free(w);
         package_set_release(order.packages);
-        webhook_free(order.webhook);
+        webhook_drop(order.webhook);
         reply_refused(c, &e);
     } else {
         answer(c, x, w);

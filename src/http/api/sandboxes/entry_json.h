@@ -9,8 +9,8 @@
 
 enum { ENTRY_NAME_SLACK = 2048, ENTRY_PERMISSIONS = 11 };
 
-/* Takes out of an absolute path what says nothing: "/a//./b/" is "/a/b". ".." stays, as links may be
- * before it. */
+/* Takes out of an absolute path what says nothing: "/a//./b/" is "/a/b". ".." stays, as links may
+ * be before it. */
 void entry_path_clean(char *path);
 
 /* The path of an entry: `base` and, behind a slash, what it is called below that. With base == NULL
