@@ -108,7 +108,8 @@ static int env_put_user(struct environment *v, const struct persistent *p)
     for (size_t i = 0; i < ARRAY_LEN(fixed_ones) && r == 0; i++)
         r = env_put(v, fixed_ones[i]);
     if (r == 0)
-        r = env_put_var(v, (struct bytes){"E2B_SANDBOX_ID", 14}, (struct bytes){p->id, strlen(p->id)});
+        r = env_put_var(v, (struct bytes){"E2B_SANDBOX_ID", 14},
+                        (struct bytes){p->id, strlen(p->id)});
     return r ? r
              : env_put_var(v, (struct bytes){"E2B_TEMPLATE_ID", 15},
                            (struct bytes){template, strlen(template)});

@@ -51,7 +51,8 @@ static void attached_free(struct attached *a)
 
 static void attached_drop(struct activity *activity)
 {
-    struct attached *a = (struct attached *)((char *)activity - offsetof(struct attached, activity));
+    struct attached *a =
+        (struct attached *)((char *)activity - offsetof(struct attached, activity));
 
     websocket_close(a->socket, WS_CLOSE_AWAY, "the daemon ends");
     attached_free(a);
@@ -431,7 +432,9 @@ static int ask(const struct http_call *c, const struct persistent *home, struct 
     char cwd[SANDBOXES_PATH_MAX] = "", tag[PROCESS_TAG_MAX + 1] = "";
     char keep[8] = "";
     uint16_t columns = 80, rows = 24;
-    struct process_ask a = {.shell = {login, sizeof login - 1}};
+    struct process_ask a = {
+        .shell = {login, sizeof login - 1}
+    };
 
     if (!take_number(c, "columns", &columns) || !take_number(c, "rows", &rows))
         return err_set(e, ERR_CALLER, "columns, rows: numbers from 1 to %d", PROCESS_TERMINAL_MAX);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /v1/sandboxes/{id}/processes: processes that outlive whoever started them. How their output is
+ * /v1/sandboxes/{id}/processes: processes that outlive the request that started them. How their output is
  * read, and how a WebSocket carries both ways, is in api_attach.c.
  */
 #include <signal.h>

@@ -3,8 +3,8 @@
 #include "http/api/koyeb/verbs.h"
 #include "http/api/problem.h"
 #include "http/api/sandboxes/contexts.h"
-#include "http/api/sandboxes/processes.h"
 #include "http/api/sandboxes/files.h"
+#include "http/api/sandboxes/processes.h"
 
 /* Uploads are bounded by the sandbox they go to. */
 static uint64_t any_size(const struct app *a)
