@@ -17,6 +17,7 @@ enum plan_template {
     TEMPLATE_PYTHON,
     TEMPLATE_NODE,
     TEMPLATE_PYTHON_SCIENCE, /* with numpy, pandas and matplotlib, as far as they are installed */
+    TEMPLATE_PYTHON_CELLS,   /* the same with IPython, in a persistent sandbox: for its contexts */
     /* interpreters that were started ahead and wait */
     TEMPLATE_SHELL,
     TEMPLATE_RUBY,
@@ -48,6 +49,12 @@ static inline bool template_is_prestarted(enum plan_template t)
 static inline bool template_is_lazy(enum plan_template t)
 {
     return t >= TEMPLATE_PYTHON_SCIENCE;
+}
+
+/* Sandboxes of it are persistent: the copy of the warmed interpreter in each forks programs. */
+static inline bool template_is_persistent(enum plan_template t)
+{
+    return t == TEMPLATE_PYTHON_CELLS;
 }
 
 /*

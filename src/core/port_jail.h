@@ -34,6 +34,7 @@ struct sandbox {
     bool lives_on;               /* a helper of a persistent sandbox: what its program started may
                                     outlive it (jail/inner.h) */
     bool given_up;               /* then: its request is not wanted any more, it is to end */
+    unsigned writable;           /* persistent and warm: set of OVERLAY_* that READY told */
     unsigned start_ms;           /* then: it must say READY by then */
     void *adapter;               /* the jail's own */
 };

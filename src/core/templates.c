@@ -11,6 +11,7 @@ const struct template templates[TEMPLATE_COUNT] = {
     [TEMPLATE_PYTHON]          = {"python",             2,  POOL(pool_python) },
     [TEMPLATE_NODE]            = {"node",               12, POOL(pool_node)   },
     [TEMPLATE_PYTHON_SCIENCE]  = {"python-datascience", 5,  POOL(pool_science)},
+    [TEMPLATE_PYTHON_CELLS]    = {"python-cells",       8,  POOL(pool_cells)  },
     [TEMPLATE_SHELL]           = {"shell",              2,  POOL(pool_exec)   },
     [TEMPLATE_RUBY]            = {"ruby",               16, POOL(pool_scripts)},
     [TEMPLATE_PHP]             = {"php",                16, POOL(pool_scripts)},

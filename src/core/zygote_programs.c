@@ -11,6 +11,7 @@ const struct zygote_program zygote_programs[TEMPLATE_COUNT] = {
     [TEMPLATE_PYTHON]          = {PYTHON, NULL,       NULL},
     [TEMPLATE_NODE]            = {NODE, NULL,         NULL},
     [TEMPLATE_PYTHON_SCIENCE]  = {PYTHON, "science",  NULL},
+    [TEMPLATE_PYTHON_CELLS]    = {"sandbox-zygote-python", "cells_python.py", MODULE_IPYTHON, "cells", NULL},
     [TEMPLATE_SHELL]           = {"sandbox-shell.so", NULL, NULL, NULL, NULL}, /* init/prestart.c */
     [TEMPLATE_WASM_PYTHON]     = {NODE, "python",     "python-3.11.3.wasm"},
     [TEMPLATE_WASM_RUBY]       = {NODE, "ruby",       "ruby-3.2.0.wasm"},

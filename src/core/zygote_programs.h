@@ -7,14 +7,15 @@
 
 #define INTERPRETER_PYTHON "/usr/bin/python3"
 #define INTERPRETER_NODE   "/usr/bin/node"
+#define MODULE_IPYTHON     "/usr/lib/python3/dist-packages/IPython/__init__.py"
 
 /* NULL, each: it needs none. */
 struct zygote_program {
-    const char *program;     /* of ours, beside the launcher: it becomes the zygote */
-    const char *companion;   /* what that loads from there */
-    const char *interpreter; /* what it executes */
-    const char *role;        /* what it is told to be */
-    const char *runtime;     /* the file that it then needs of the directory of runtimes */
+    const char *program;   /* of ours, beside the launcher: it becomes the zygote */
+    const char *companion; /* what that loads from there */
+    const char *needs;     /* what it executes or imports, beside its own */
+    const char *role;      /* what it is told to be */
+    const char *runtime;   /* the file that it then needs of the directory of runtimes */
 };
 extern const struct zygote_program zygote_programs[TEMPLATE_COUNT];
 

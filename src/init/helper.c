@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "init/files.h"
 #include "init/process.h"
 #include "init/process_tree.h"
 #include "init/runner.h"
@@ -41,6 +40,12 @@ struct state {
     bool told;   /* MAIN_EXITED was sent */
     int status;
     struct terminal *terminal; /* owned; NULL: none */
+};
+
+/* What programs are started with. */
+struct with {
+    const struct helper_conf *conf;
+    struct starter starter;
 };
 
 /* A program between the fork and its exec. */
@@ -87,22 +92,27 @@ static void reset_signals(void)
 /* In the child, which shares the helper's memory but has its own descriptors, directory, limits and
  * signals. Only the standard descriptors, and that of the job if the program is to have it, lose
  * their close-on-exec flag. Returns on failure. */
-static void become(void *user)
+static int take_streams(const struct job *j, int slave)
 {
-    struct start *s = user;
     int r = 0;
 
     (void)!process_apart();
     reset_signals();
-    s->op = HELP_OP_START;
-    for (int i = 0; i < 3 && r == 0 && s->slave < 0; i++)
+    if (slave >= 0)
+        r = terminal_become(slave);
+    for (int i = 0; i < 3 && r == 0 && slave < 0; i++)
         r = dup2(FD_IN + i, i) < 0 ? -errno : 0;
-    if (s->slave >= 0)
-        r = terminal_become(s->slave);
-    if (r == 0 && s->job->head.flags & JOB_CHANNEL)
+    if (r == 0 && j->head.flags & JOB_CHANNEL)
         r = fcntl(RUNNER_FD, F_SETFD, 0) < 0 ? -errno : 0;
-    if (r == 0)
-        r = runner_limit(&s->job->head);
+    return r ? r : runner_limit(&j->head);
+}
+
+static void become(void *user)
+{
+    struct start *s = user;
+    int r = take_streams(s->job, s->slave);
+
+    s->op = HELP_OP_START;
     if (r == 0 && chdir(s->job->cwd) < 0) {
         s->op = HELP_OP_DIRECTORY;
         r = -errno;
@@ -112,12 +122,34 @@ static void become(void *user)
     s->error = -r;
 }
 
-static pid_t start_job(struct start *s, const struct starter *starter, const struct job *j)
+/* The program has a copy of our memory. The directory is entered here, where its failure can be
+ * told; a helper of this kind runs one program. */
+static pid_t fork_copy(struct start *s, const struct helper_host *host)
+{
+    pid_t pid;
+
+    if (chdir(s->job->cwd) < 0) {
+        s->op = HELP_OP_DIRECTORY;
+        return -1;
+    }
+    pid = fork();
+    if (pid == 0) {
+        if (take_streams(s->job, s->slave) < 0 || fd_close_from(RUNNER_FD + 1) < 0 ||
+            process_visible(true) < 0)
+            _exit(126);
+        host->run(host->user, s->job);
+        _exit(127);
+    }
+    return pid;
+}
+
+static pid_t start_job(struct start *s, const struct with *with, const struct job *j)
 {
     pid_t pid;
 
     s->job = j;
-    pid = starter_run(starter, become, s);
+    pid =
+        with->conf->host ? fork_copy(s, with->conf->host) : starter_run(&with->starter, become, s);
     if (pid < 0)
         s->error = errno;
     if (pid > 0 && s->error) {
@@ -127,7 +159,7 @@ static pid_t start_job(struct start *s, const struct starter *starter, const str
     return pid;
 }
 
-static pid_t start_program(struct start *s, const struct starter *starter)
+static pid_t start_program(struct start *s, const struct with *with)
 {
     struct job j;
     pid_t pid = -1;
@@ -137,7 +169,7 @@ static pid_t start_program(struct start *s, const struct starter *starter)
         r = runner_strings(&j);
     s->error = -r;
     if (r == 0)
-        pid = start_job(s, starter, &j);
+        pid = start_job(s, with, &j);
     free(j.argv);
     free(j.envp);
     free(j.strings);
@@ -312,14 +344,14 @@ static void wait_for(struct state *h)
         command(h);
 }
 
-static void run_program(int ctl, int chld, const struct starter *starter, const struct init_msg *m)
+static void run_program(int ctl, int chld, const struct with *with, const struct init_msg *m)
 {
     struct start s = {.op = HELP_OP_START, .slave = -1};
     struct state h = {.ctl = ctl, .chld = chld};
 
     if (m->size != 0)
         open_terminal(&h, &s, (uint32_t)m->size);
-    h.program = start_program(&s, starter);
+    h.program = start_program(&s, with);
     (void)getrusage(RUSAGE_CHILDREN, &h.before);
     if (h.program <= 0)
         fail(ctl, &s);
@@ -356,7 +388,7 @@ static int take_places(int fds[INIT_FDS_SPAWN])
     return r;
 }
 
-static void request(int ctl, int chld, const struct starter *starter, bool shared)
+static void request(int ctl, int chld, const struct with *with)
 {
     struct {
         struct init_msg m;
@@ -372,18 +404,18 @@ static void request(int ctl, int chld, const struct starter *starter, bool share
     if (in.m.verb == INIT_STOP || in.m.verb == INIT_SIGNAL || in.m.verb == HELP_RESIZE)
         return; /* its program ended before it was read */
     if (in.m.verb == HELP_RUN && fds_n == INIT_FDS_SPAWN && take_places(fds) == 0) {
-        run_program(ctl, chld, starter, &in.m);
+        run_program(ctl, chld, with, &in.m);
         return;
     }
-    if (!files_serve(ctl, &in.m, in.bytes, (size_t)got - sizeof in.m, fds_n > 0 ? fds[0] : -1,
-                     shared))
+    if (!with->conf->files || !with->conf->files(ctl, &in.m, in.bytes, (size_t)got - sizeof in.m,
+                                                 fds_n > 0 ? fds[0] : -1, with->conf->shared))
         _exit(1);
     fd_close_all(fds, fds_n);
 }
 
-void helper_run(int ctl, bool shared)
+void helper_run(int ctl, const struct helper_conf *conf)
 {
-    struct starter starter;
+    struct with with = {.conf = conf};
     int chld;
 
     if (dup3(ctl, FD_CHLD, O_CLOEXEC) < 0 || dup3(FD_CHLD, FD_CTL, O_CLOEXEC) < 0 ||
@@ -392,9 +424,9 @@ void helper_run(int ctl, bool shared)
     process_name("sandbox-helper");
     chld = signals_open(SIGNALS_ALONE); /* a stray `kill -TERM -1` does not end it */
     if (chld < 0 || dup3(chld, FD_CHLD, O_CLOEXEC) < 0 || process_adopt() < 0 ||
-        starter_open(&starter) < 0 || (!shared && chdir("/workspace") < 0))
+        starter_open(&with.starter) < 0 || (!conf->shared && chdir("/workspace") < 0))
         _exit(1);
     (void)close(chld);
     for (;;)
-        request(FD_CTL, FD_CHLD, &starter, shared);
+        request(FD_CTL, FD_CHLD, &with);
 }

@@ -20,9 +20,28 @@
 
 #include "wire/wire.h"
 
-/* In the new process. shared: the host's files are seen, and relative paths begin where the daemon
- * was started. */
-__attribute__((noreturn)) void helper_run(int ctl, bool shared);
+struct job; /* runner.h */
+
+/* A helper whose programs are copies of its own memory. */
+struct helper_host {
+    /* In the copy, in its directory and with its descriptors and limits. Must not return. */
+    void (*run)(void *user, const struct job *j);
+    void *user; /* borrowed */
+};
+
+/* Answers a request about a file (files.h). False: it was none. */
+typedef bool helper_files_fn(int sock, const struct init_msg *m, char *bytes, size_t n, int fd,
+                             bool shared);
+
+struct helper_conf {
+    helper_files_fn *files;         /* NULL: it only runs a program */
+    const struct helper_host *host; /* borrowed; NULL: a program is a file that is executed */
+    bool shared; /* the host's files are seen, and relative paths begin where the daemon was
+                    started */
+};
+
+/* In the new process. */
+__attribute__((noreturn)) void helper_run(int ctl, const struct helper_conf *conf);
 
 /* ---- for the file verbs ---- */
 

@@ -11,10 +11,13 @@
 
 #include "base/fd.h"
 #include "init/ending.h"
+#include "init/files.h"
 #include "init/helper.h"
+#include "init/order.h"
 #include "init/process.h"
 #include "init/process_tree.h"
 #include "init/steps.h"
+#include "init/warm.h"
 #include "init/watch.h"
 #include "wire/wire.h"
 
@@ -22,11 +25,13 @@ enum {
     HELPERS_MAX = 4096,
     PURGE_MS = 5,
     PURGES_MAX = 400, /* a tree that outruns so many kills is ended with all others */
+    PURGES_WAIT = 40, /* so long for the number of a helper, which must not be killed */
 };
 
 struct state {
     const struct init *conf;
     int ctl, chld;
+    struct warm warm;
     unsigned purges; /* passes so far; 0: there is nothing to kill */
     size_t n;
     pid_t pid[HELPERS_MAX];
@@ -41,24 +46,40 @@ static void refuse(int ctl, int error)
     (void)!fd_send(ctl, &m, sizeof m, NULL, 0);
 }
 
+static void remember(struct state *s, uint32_t token, pid_t pid)
+{
+    s->pid[s->n] = pid;
+    s->token[s->n++] = token;
+}
+
 static void help(struct state *s, uint32_t token, int ctl)
 {
     pid_t pid = s->n < HELPERS_MAX ? fork() : -1;
 
     if (pid == 0) {
         process_spread(s->conf->cpus);
-        helper_run(ctl, s->conf->shared);
+        helper_run(ctl, &(struct helper_conf){.files = files_serve, .shared = s->conf->shared});
     }
-    if (pid < 0) {
+    if (pid < 0)
         refuse(ctl, EAGAIN);
-        return;
-    }
-    s->pid[s->n] = pid;
-    s->token[s->n++] = token;
+    else
+        remember(s, token, pid);
+}
+
+/* The numbers of helpers that the warm process has made. */
+static void meet(struct state *s)
+{
+    uint32_t token;
+    pid_t pid;
+
+    while (s->warm.gate >= 0 && warm_read(&s->warm, &token, &pid))
+        remember(s, token, pid);
 }
 
 static void end_help(struct state *s, uint32_t token)
 {
+    if (warm_end(&s->warm, token))
+        return;
     for (size_t i = 0; i < s->n; i++)
         if (s->token[i] == token)
             (void)kill(s->pid[i], SIGKILL);
@@ -66,6 +87,8 @@ static void end_help(struct state *s, uint32_t token)
 
 static void forget(struct state *s, pid_t pid, int status)
 {
+    if (pid == s->warm.pid)
+        warm_lost(&s->warm);
     for (size_t i = 0; i < s->n; i++)
         if (s->pid[i] == pid) {
             s->pid[i] = s->pid[--s->n];
@@ -83,6 +106,7 @@ static void reap(struct state *s)
     pid_t pid;
 
     signals_take(s->chld);
+    meet(s); /* one that has ended said its number before */
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0 || (pid < 0 && errno == EINTR))
         if (pid > 0)
             forget(s, pid, status);
@@ -100,7 +124,10 @@ static void kill_all(const struct state *s)
  * one kill of every process, helpers included. */
 static void purge(struct state *s)
 {
-    if (tree_kill(getpid(), s->pid, s->n) == 0)
+    meet(s);
+    if (s->warm.asked_n > 0 && s->purges < PURGES_WAIT)
+        s->purges++;
+    else if (tree_kill(getpid(), s->pid, s->n) == 0)
         s->purges = 0;
     else if (++s->purges > PURGES_MAX)
         kill_all(s);
@@ -119,6 +146,9 @@ static void command(struct state *s)
         _exit(0); /* the daemon closed its end */
     if (n == 0)
         fd = -1;
+    if (m.verb == INIT_HELP && fd >= 0 && m.arg != 0 && s->n + s->warm.asked_n < HELPERS_MAX &&
+        warm_ask(&s->warm, m.token, fd))
+        return;
     if (m.verb == INIT_HELP && fd >= 0)
         help(s, m.token, fd);
     else if (m.verb == INIT_END_HELP)
@@ -130,13 +160,15 @@ static void command(struct state *s)
 __attribute__((noreturn)) static void loop(struct state *s)
 {
     struct pollfd p[] = {
-        {.fd = s->ctl,  .events = POLLIN},
-        {.fd = s->chld, .events = POLLIN},
+        {.fd = s->ctl,      .events = POLLIN},
+        {.fd = s->chld,                 .events = POLLIN},
+        {.events = POLLIN},
     };
 
     for (;;) {
         int wait = s->purges ? PURGE_MS : s->conf->memory_max && s->n > 0 ? watch_ms : -1;
 
+        p[2].fd = s->warm.gate;
         if (poll(p, ARRAY_LEN(p), wait) < 0) {
             if (errno != EINTR)
                 _exit(1);
@@ -145,6 +177,8 @@ __attribute__((noreturn)) static void loop(struct state *s)
         if (s->conf->memory_max &&
             watch_exceeded(s->conf->shared ? getpid() : 0, s->conf->memory_max))
             kill_all(s);
+        if (p[2].revents)
+            meet(s);
         if (p[1].revents)
             reap(s);
         if (p[0].revents)
@@ -164,7 +198,7 @@ static int writable(void)
 
 void helpers_run(const struct init *conf)
 {
-    struct state s = {.conf = conf, .ctl = conf->ctl, .chld = -1};
+    struct state s = {.conf = conf, .ctl = conf->ctl, .chld = -1, .warm = {.gate = -1}};
     struct init_msg ready = {.verb = INIT_READY, .arg = writable()};
 
     process_name("sandbox-init");
@@ -173,6 +207,11 @@ void helpers_run(const struct init *conf)
     s.chld = signals_open(0);
     for (int fd = INIT_FD_JOB; fd < INIT_FD_END; fd++)
         (void)close(fd);
+    if (conf->first > 0) {
+        s.warm.gate = conf->gate;
+        s.warm.pid = conf->first;
+        remember(&s, 0, conf->first); /* no token of the daemon's */
+    }
     if (s.chld < 0 || fd_send(s.ctl, &ready, sizeof ready, NULL, 0) < 0)
         _exit(1);
     loop(&s);

@@ -32,6 +32,7 @@ struct helper {
     bool idle;
     bool program; /* it runs one; idle again after DONE */
     bool killed;  /* pid 1 was asked to: not used again */
+    bool warm;    /* of the warm process: for one program */
     int64_t oom;  /* kills in the whole sandbox when it was taken */
     int ctl;      /* owned while it is idle or lingers; -1: the sandbox that was taken has it */
     struct event gone;
@@ -103,22 +104,20 @@ static bool may_idle(const struct helper *h)
 {
     const struct inner *in = h->inner;
 
-    return !h->killed && !in->dead && in->idle_n < in->idle_max &&
+    return !h->killed && !h->warm && !in->dead && in->idle_n < in->idle_max &&
            (in->idle_n < IDLE_QUIET || !TAILQ_EMPTY(&in->helpers));
 }
 
-static int ask(struct inner *in, enum init_verb verb, uint32_t token, int *fds, size_t fds_n)
+static int ask(struct inner *in, const struct init_msg *m, int *fds, size_t fds_n)
 {
-    struct init_msg m = {.verb = verb, .token = token};
-
-    return outbox_send(&in->outbox, &m, sizeof m, fds, fds_n);
+    return outbox_send(&in->outbox, m, sizeof *m, fds, fds_n);
 }
 
 /* Pid 1 kills the helper, and then everything that was below it. */
 static void helper_kill(struct helper *h)
 {
     h->killed = true;
-    if (ask(h->inner, INIT_END_HELP, h->token, NULL, 0) < 0)
+    if (ask(h->inner, &(struct init_msg){.verb = INIT_END_HELP, .token = h->token}, NULL, 0) < 0)
         inner_kill(&h->inner->jail); /* without memory for the message nothing less can be done */
 }
 
@@ -177,7 +176,7 @@ static void helper_keep(struct helper *h, bool idle)
 }
 
 /* An idle one. Usable at once: what is sent to it waits in its socket. */
-static int helper_new(struct inner *in, struct err *e)
+static int helper_new(struct inner *in, bool warm, struct err *e)
 {
     struct helper *h = calloc(1, sizeof *h);
     struct sandbox new = SANDBOX_NONE;
@@ -187,9 +186,10 @@ static int helper_new(struct inner *in, struct err *e)
     if (!h)
         return err_set(e, ERR_HOST, "no memory for a helper");
     r = ends_open(&new, theirs, 0, 1);
-    *h = (struct helper){.inner = in, .token = ++in->next_token, .ctl = new.ctl};
+    *h = (struct helper){.inner = in, .token = ++in->next_token, .warm = warm, .ctl = new.ctl};
     if (r == 0)
-        r = ask(in, INIT_HELP, h->token, theirs, 1);
+        r = ask(in, &(struct init_msg){.verb = INIT_HELP, .token = h->token, .arg = warm}, theirs,
+                1);
     else
         fd_close_all(theirs, 1);
     if (r < 0) {
@@ -210,21 +210,23 @@ static void on_spare(evutil_socket_t fd, short what, void *user)
 
     (void)fd, (void)what;
     if (!in->dead && in->idle_n == 0)
-        (void)!helper_new(in, &ignored);
+        (void)!helper_new(in, false, &ignored);
 }
 
 /* An idle helper that is alive: a tenant can kill them. */
-static struct helper *idle_one(struct inner *in, struct err *e)
+static struct helper *idle_one(struct inner *in, bool warm, struct err *e)
 {
     struct helper *h;
     char byte;
 
+    if (warm) /* the new one is the first */
+        return helper_new(in, true, e) < 0 ? NULL : TAILQ_FIRST(&in->idle);
     while ((h = TAILQ_FIRST(&in->idle))) {
         if (recv(h->ctl, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
             return h;
         helper_free(h);
     }
-    return helper_new(in, e) < 0 ? NULL : TAILQ_FIRST(&in->idle);
+    return helper_new(in, false, e) < 0 ? NULL : TAILQ_FIRST(&in->idle);
 }
 
 /* Hands it the ends of a program. -EPIPE: it is dead. */
@@ -232,7 +234,7 @@ static int send_program(const struct helper *h, uint32_t terminal, struct sandbo
 {
     /* Where processes are few, one that ends by itself leaves room sooner. */
     const struct init_msg m = {
-        .verb = HELP_RUN, .arg = h->inner->idle_max == IDLE_MAX, .size = terminal};
+        .verb = HELP_RUN, .arg = !h->warm && h->inner->idle_max == IDLE_MAX, .size = terminal};
     int theirs[LAUNCH_FDS_PREPARE] = {-1, -1, -1, -1, -1};
     int r = ends_open(s, theirs, 1, LAUNCH_FDS_PREPARE);
 
@@ -250,13 +252,14 @@ static int inner_take(struct jail *j, const struct sandbox_spec *s, struct sandb
     struct inner *in = inner_of(j);
     struct sandbox new = SANDBOX_NONE;
     struct helper *h = NULL;
+    bool warm = template_is_persistent(s->template) && in->sandbox.template == s->template;
     int r = -EPIPE;
 
     if (in->dead)
         return err_set(e, ERR_HOST, "the sandbox has ended%s%s", in->failure[0] ? ": " : "",
                        in->failure);
     for (int i = 0; i < TRIES_MAX && r == -EPIPE; i++) {
-        h = idle_one(in, e);
+        h = idle_one(in, warm && i == 0, e);
         if (!h)
             return -1;
         r = s->control_only ? 0 : send_program(h, s->terminal, &new);
@@ -444,6 +447,7 @@ int inner_open(const struct inner_conf *conf, struct jail **ret, struct err *e)
         free(in);
         return -1;
     }
+    in->writable = in->sandbox.writable; /* of one that was ready before */
     in->idle_max = conf->spec.limits->pids_max / IDLE_SHARE;
     if (conf->spec.limits->pids_max == 0 || in->idle_max > IDLE_MAX)
         in->idle_max = IDLE_MAX;

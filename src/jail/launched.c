@@ -207,6 +207,13 @@ static void configure(struct launched *n, const struct jail_conf *conf)
         .tmp_max = c->tmp_mb << 20,
         .pids_max = (uint32_t)c->pids_max,
     };
+    n->persistent = (struct limits){
+        .memory_max = c->sandbox_memory_mb << 20,
+        .workspace_max = c->sandbox_disk_mb << 20,
+        .workspace_files = c->sandbox_files,
+        .tmp_max = c->tmp_mb << 20,
+        .pids_max = (uint32_t)c->sandbox_pids,
+    };
     n->pools[TEMPLATE_EXEC].proven = true;
     n->pool_memory_mb = c->pool_memory_mb;
     n->pool_calm_s = c->pool_calm_s;

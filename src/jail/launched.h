@@ -83,9 +83,9 @@ struct pool {
 
 struct launched {
     struct jail jail;
-    struct event_base *loop; /* borrowed */
-    const struct log *log;   /* borrowed */
-    struct limits limits;    /* of pooled boxes */
+    struct event_base *loop;          /* borrowed */
+    const struct log *log;            /* borrowed */
+    struct limits limits, persistent; /* of pooled boxes; of those that are persistent */
     int sock;
     struct outbox outbox;
     pid_t guard;

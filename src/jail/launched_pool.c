@@ -49,11 +49,12 @@ void pool_lost(struct box *b)
 }
 
 /* Its control socket is not watched any more: the launcher reports its end. */
-static void pool_ready(struct box *b)
+static void pool_ready(struct box *b, const struct init_msg *m)
 {
     struct pool *p = &b->jail->pools[b->sandbox.template];
 
     b->ready = true;
+    b->sandbox.writable = (unsigned)m->arg;
     b->since = clock_us();
     p->ready++;
     p->failures = 0;
@@ -80,14 +81,17 @@ static void on_pooled(evutil_socket_t fd, short what, void *user)
     if (got >= (ssize_t)sizeof m)
         memcpy(&m, bytes, sizeof m);
     if (m.verb == INIT_READY)
-        pool_ready(b);
+        pool_ready(b, &m);
     else
         pool_lost(b);
 }
 
 static void pool_add(struct launched *n, enum plan_template t)
 {
-    const struct sandbox_spec s = {.template = t, .limits = &n->limits};
+    bool persistent = template_is_persistent(t);
+    const struct sandbox_spec s = {.template = t,
+                                   .limits = persistent ? &n->persistent : &n->limits,
+                                   .persistent = persistent};
     struct pool *p = &n->pools[t];
     struct box *b;
     struct err e;
@@ -155,14 +159,16 @@ static void calm_later(struct launched *n)
  * take() found no ready sandbox. After a burst the pool grows by one, if there is memory for it.
  * It does not grow where runs come faster than sandboxes can be made: it would only be empty more
  * often. It never holds more than were in use at once: a sandbox that waits longer is colder in the
- * processor's caches. A pool with a size of 0 stays empty.
+ * processor's caches. A pool with a size of 0 stays empty. Persistent sandboxes are used for long:
+ * how many there are says nothing about how many will be wanted.
  */
 static void pool_missed(struct launched *n, enum plan_template t)
 {
     struct pool *p = &n->pools[t];
 
     p->missed_us = clock_us();
-    if (p->least == 0 || p->used < p->target || p->missed_us - p->full_us > BURST_US ||
+    if (p->least == 0 || template_is_persistent(t) || p->used < p->target ||
+        p->missed_us - p->full_us > BURST_US ||
         megabytes_wanted(n) + templates[t].megabytes > n->pool_memory_mb)
         return;
     p->target++;
@@ -201,12 +207,13 @@ void pool_on_calm(evutil_socket_t fd, short what, void *user)
 
 static bool fits_pool(const struct launched *n, const struct sandbox_spec *s)
 {
-    const struct limits *a = s->limits, *b = &n->limits;
+    bool persistent = template_is_persistent(s->template);
+    const struct limits *a = s->limits, *b = persistent ? &n->persistent : &n->limits;
 
-    return !s->workspace && !s->persistent && !s->dirs && !s->dependencies && !s->lazy &&
-           a->memory_max == b->memory_max && a->workspace_max == b->workspace_max &&
-           a->workspace_files == b->workspace_files && a->tmp_max == b->tmp_max &&
-           a->pids_max == b->pids_max;
+    return !s->workspace && s->persistent == persistent && !s->host_network && !s->dirs &&
+           !s->dependencies && !s->lazy && a->memory_max == b->memory_max &&
+           a->workspace_max == b->workspace_max && a->workspace_files == b->workspace_files &&
+           a->tmp_max == b->tmp_max && a->pids_max == b->pids_max;
 }
 
 /* The youngest that is ready: most of it is still in the processor's caches. If the oldest has

@@ -6,6 +6,7 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -118,15 +119,26 @@ static int keep_open(const struct init_order *o)
     return r < 0 || fcntl(INIT_FD_ORDER, F_SETFD, 0) < 0 ? -errno : 0;
 }
 
+/* A warm process (init/warm.h) is asked through its gate, which pid 1 must not wait for. */
+static int make_gate(int gate[2], bool persistent)
+{
+    if (!persistent)
+        return pipe2(gate, O_CLOEXEC) < 0 ? -errno : 0;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, gate) < 0)
+        return -errno;
+    return fcntl(gate[1], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
 /* Forks the copy, which goes back into birth_clone(); the gate that it waits at stays with pid 1.
  */
-static pid_t fork_first(struct keeper *k)
+static pid_t fork_first(struct keeper *k, bool persistent)
 {
     int gate[2], r;
     pid_t pid;
 
-    if (pipe2(gate, O_CLOEXEC) < 0)
-        steps_fail(INIT_FD_CTL, "gate", -errno);
+    r = make_gate(gate, persistent);
+    if (r < 0)
+        steps_fail(INIT_FD_CTL, "gate", r);
     pid = k->copies->fork(k->copies->user);
     if (pid == 0) {
         (void)close(gate[1]); /* else it would never see that pid 1 is gone */
@@ -148,7 +160,7 @@ void birth_end(struct keeper *k, struct init_order *o)
 
     o->cpus = k->cpus;
     o->walled = true;
-    o->first = k->copies ? fork_first(k) : 0;
+    o->first = k->copies ? fork_first(k, o->msg.flags & LAUNCH_PERSISTENT) : 0;
     r = order_put(o);
     if (r == 0)
         r = keep_open(o);

@@ -10,7 +10,8 @@ enum init_verb {
     INIT_STOP = 1, /* kill everything but init, then EXITED for what was running */
     INIT_SCAN,     /* list the workspace: ENTRY messages, then SCANNED */
     INIT_HELP,     /* persistent only: start helper `token`; fd: its control socket, where it
-                      answers */
+                      answers. `arg` not 0: a copy of the warm process (init/warm.h), if there is
+                      one. From a warm helper to pid 1: `pid`, its own */
     INIT_END_HELP, /* persistent only: helper `token` and all it started end now */
     INIT_LISTEN,   /* listen on port `arg` of the loopback; LISTENING follows */
     INIT_SIGNAL,   /* signal `arg` to the program's process group, `status` not 0: to it alone;

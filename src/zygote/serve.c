@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "init/first.h"
+#include "init/warm.h"
 #include "zygote/zygote.h"
 
 static void settle(void *user)
@@ -30,6 +31,8 @@ __attribute__((noreturn)) static void begin(void *user, const struct cpus *cpus,
 {
     const struct zygote_host *host = user;
 
+    if (host->warm)
+        warm_serve(host->warm, cpus, gate);
     first_await(&host->first, cpus, gate);
 }
 

@@ -2,6 +2,7 @@
 /* The zygote's end of zygote.h. */
 #pragma once
 
+#include "init/helper.h"
 #include "init/init.h"
 #include "walls/keeper.h"
 #include "zygote/hot.h"
@@ -9,9 +10,10 @@
 /* What the copies of a warmed interpreter are. */
 struct zygote_host {
     struct init_host first;
-    pid_t (*fork)(void);   /* NULL: fork() */
-    const struct hot *hot; /* borrowed: what each of them writes to */
-    struct copies copies;  /* set by zygote_serve() */
+    const struct helper_host *warm; /* borrowed; not NULL: they are warm processes instead */
+    pid_t (*fork)(void);            /* NULL: fork() */
+    const struct hot *hot;          /* borrowed: what each of them writes to */
+    struct copies copies;           /* set by zygote_serve() */
 };
 
 /* Says that it is warm, waits for commands and forks; returns only in a new keeper, with *ret

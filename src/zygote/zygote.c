@@ -41,7 +41,7 @@ static bool is_complete(const struct zygotes *z, size_t t, int directory, bool w
     if (zygote_programs[t].companion &&
         faccessat(directory, zygote_programs[t].companion, R_OK, 0) < 0)
         return false;
-    if (zygote_programs[t].interpreter && access(zygote_programs[t].interpreter, X_OK) < 0)
+    if (zygote_programs[t].needs && access(zygote_programs[t].needs, R_OK) < 0)
         return false;
     if (template_is_wasm((enum plan_template)t) && !wasm)
         return false;

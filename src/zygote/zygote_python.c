@@ -28,6 +28,7 @@
 #include "walls/keeper.h"
 #include "zygote/heap.h"
 #include "zygote/hot.h"
+#include "zygote/python_cells.h"
 #include "zygote/python_job.h"
 #include "zygote/python_program.h"
 #include "zygote/rehearsal.h"
@@ -50,7 +51,7 @@ extern const char zygote_python_warm[];
 extern const char zygote_python_science[];
 
 struct warmed {
-    bool science;
+    bool science, cells;
     const char *directory; /* that programs begin in */
     struct python_channel channel;
     struct python_ends ends;
@@ -61,6 +62,7 @@ struct warmed {
     PyObject *random, *seed;   /* of the module: its generator and how that is seeded */
     PyObject *thread, *native; /* the main thread and the name of its number */
     struct rehearsal known, unknown;
+    struct python_cells of_cells;
 };
 
 static int report(const char *what)
@@ -172,6 +174,14 @@ static int make_rehearsal(struct rehearsal *ret, const char *directory, PyObject
                             (size_t)PyBytes_GET_SIZE(payload));
     Py_XDECREF(frames);
     return r;
+}
+
+/* Without the wrapper of functions, which is for /execute. */
+static int warm_cells(struct warmed *w)
+{
+    if (warm_science() < 0)
+        return -1;
+    return python_cells_warm(&w->of_cells) < 0 ? report("cells") : 0;
 }
 
 static int warm(struct warmed *w)
@@ -383,9 +393,14 @@ static int start(struct warmed *w)
 {
     if (SPEEDUP_HEAP_LAYOUT)
         heap_prepare();
-    if (chdir(w->directory) < 0 || start_interpreter() < 0 || warm(w) < 0)
+    if (w->cells && setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline", 1) < 0)
         return -1;
-    wake(w); /* what that looks up is then known */
+    if (chdir(w->directory) < 0 || start_interpreter() < 0)
+        return -1;
+    if ((w->cells ? warm_cells(w) : warm(w)) < 0)
+        return -1;
+    if (!w->cells)
+        wake(w); /* what that looks up is then known */
     if (SPEEDUP_HEAP_LAYOUT)
         heap_settle();
     if (SPEEDUP_HUGE_CODE)
@@ -397,8 +412,9 @@ static int start(struct warmed *w)
 
 int main(int argc, char **argv)
 {
-    struct hot hot;
+    struct hot hot = {.n = 0};
     struct warmed w = {.science = argc > 1 && strcmp(argv[1], "science") == 0,
+                       .cells = argc > 1 && strcmp(argv[1], "cells") == 0,
                        .directory = "/workspace"};
     struct zygote_host host = {
         .first = {.run = run_job, .user = &w},
@@ -418,7 +434,11 @@ int main(int argc, char **argv)
     }
     if (start(&w) < 0)
         return EXIT_FAILURE;
-    learn(&w, &hot);
+    if (w.cells)
+        host.warm =
+            &w.of_cells.host; /* nothing is pinned: each page copied early is copied thrice */
+    else
+        learn(&w, &hot);
     hot_thin(&hot);
     text_release();
     zygote_serve(&filters, &host, &k);

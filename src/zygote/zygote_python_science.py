@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
 """What the template python-datascience loads beforehand, as far as it is installed."""
 import atexit
+import builtins
+import contextlib
 import importlib
+import io
+import logging
 import os
 import shutil
 import sys
 import tempfile
 
-MODULES = "numpy numpy.random pandas matplotlib matplotlib.figure".split()
+PLACE = "/tmp/matplotlib"  # there is no such directory
+MODULES = "numpy numpy.random pandas matplotlib.figure".split()
 
 
 def warm(name):
@@ -18,15 +23,36 @@ def warm(name):
             print(f"python-datascience: {name} is not loaded beforehand: {type(e).__name__}: {e}", file=sys.stderr)
 
 
-def warm_all():
+@contextlib.contextmanager
+def without_files():
     """Nothing can be written here, and matplotlib wants a directory for its settings and its cache: it is
-    told of one that is not there, and asks again in the sandbox."""
-    before, tempfile.mkdtemp = tempfile.mkdtemp, lambda *a, **k: "/tmp/matplotlib"
+    told of one that is not there, writes what it knows of fonts to nowhere, and asks again in the sandbox."""
+    before = tempfile.mkdtemp, builtins.open
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    tempfile.mkdtemp = lambda *a, **k: PLACE
+    builtins.open = lambda path, *a, **k: io.StringIO() if str(path).startswith(PLACE) else before[1](path, *a, **k)
     try:
-        for name in MODULES:
-            warm(name)
+        yield
     finally:
-        tempfile.mkdtemp = before
+        tempfile.mkdtemp, builtins.open = before
+        logging.getLogger("matplotlib").setLevel(logging.NOTSET)
+        forget_directories()
+
+
+@contextlib.contextmanager
+def without_locks(cbook):
+    """matplotlib locks that file before it opens it."""
+    lock = getattr(cbook, "_lock_path", None)
+    if lock:
+        cbook._lock_path = lambda path: contextlib.nullcontext()
+    try:
+        yield
+    finally:
+        if lock:
+            cbook._lock_path = lock
+
+
+def forget_directories():
     os.environ.pop("MPLCONFIGDIR", None)
     atexit.unregister(shutil.rmtree)
     matplotlib = sys.modules.get("matplotlib")
@@ -44,7 +70,11 @@ def forget(function):
                 cell.cell_contents = False
 
 
-warm_all()
+with without_files():
+    warm("matplotlib")
+    with without_locks(sys.modules.get("matplotlib.cbook")):
+        for name in MODULES:
+            warm(name)
 pandas = sys.modules.get("pandas")
 
 

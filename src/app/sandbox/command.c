@@ -254,6 +254,7 @@ static int start(struct command *c, struct err *e)
         .user = c,
     };
     struct plan plan = {
+        .template = o->template,
         .argv = o->argv ? o->argv : shell,
         .named = true,
         .cwd = o->cwd.n ? o->cwd.p : persistent_cwd(c->home),

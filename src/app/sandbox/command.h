@@ -17,11 +17,12 @@ struct command_order {
     struct bytes cmd, cwd; /* may contain NUL, which then is the failure */
     const struct exec_var *env;
     size_t env_n;
-    struct bytes input;      /* then end of file, unless it stays open */
-    bool input_open;         /* command_input() */
-    uint32_t terminal;       /* not 0: its streams are a terminal of that size (plan_terminal()) */
-    uint64_t timeout_ms;     /* 0: none */
-    uint64_t output_max;     /* of each stream, where output() does not take them */
+    struct bytes input;  /* then end of file, unless it stays open */
+    bool input_open;     /* command_input() */
+    uint32_t terminal;   /* not 0: its streams are a terminal of that size (plan_terminal()) */
+    uint64_t timeout_ms; /* 0: none */
+    uint64_t output_max; /* of each stream, where output() does not take them */
+    enum plan_template template; /* that argv is to be a copy of, where the sandbox has one */
     const char *const *argv; /* instead of cmd: the file, then the program's own arguments; NULL */
     struct bytes frames;     /* of a program that talks over descriptor 3: the first ones */
     uint64_t frame_max;      /* bytes of one frame of its */

@@ -16,14 +16,16 @@ enum { ESCAPE_FACTOR = 6, CELL_SLACK = 512, TYPE_MAX = 16, TOKEN_N = 16, ARGV_MA
 /* An interpreter and how it is told a cell. */
 struct cells_language {
     const char *name, *alias[3];
-    const char *argv[ARGV_MAX]; /* the file, then the program's own */
-    bool plain;                 /* token, line feed, code; else an object with id, code and env */
+    const char *argv[ARGV_MAX];  /* the file, then the program's own */
+    enum plan_template template; /* that it is a copy of, where there is one */
+    bool plain;                  /* token, line feed, code; else an object with id, code and env */
 };
 
 /* clang-format off */
 static const struct cells_language languages[] = {
     {.name = "python", .alias = {"python3", "py"},
-     .argv = {"/usr/bin/python3", "python3", CELLS "cells_python.py"}},
+     .argv = {"/usr/bin/python3", "python3", CELLS "cells_python.py"},
+     .template = TEMPLATE_PYTHON_CELLS},
     {.name = "javascript", .alias = {"js", "node"},
      .argv = {"/usr/bin/node", "node", CELLS "cells_javascript.js"}},
     {.name = "typescript", .alias = {"ts"},
@@ -36,7 +38,7 @@ static const struct cells_language languages[] = {
 struct cell {
     TAILQ_ENTRY(cell) link;
     struct context *context; /* borrowed */
-    struct buf frame;        /* owned: what the interpreter is sent; empty: it has been */
+    struct buf frame;        /* owned: what the interpreter is sent; empty: it has begun */
     char token[TOKEN_N + 1];
     struct cell_events events; /* done == NULL: nobody is told any more */
     uint64_t timeout_ms, count;
@@ -44,6 +46,7 @@ struct cell {
     enum cell_status why; /* CELL_TIMEOUT or CELL_INTERRUPTED: it was interrupted */
     unsigned interrupts;  /* sent without an end */
     bool restarted, sent;
+    bool again; /* its interpreter ended before it began: it was sent to another one */
 };
 
 const char *context_state_name(enum context_state s)
@@ -157,7 +160,6 @@ static void next_cell(struct context *x)
     x->lost = false;
     if (command_send(x->program, c->frame.p, c->frame.n) < 0)
         command_kill(x->program, END_CANCELLED);
-    buf_done(&c->frame);
 }
 
 /* SIGINT, and again until the cell has ended or its grace has: Node.js loses one that comes just as
@@ -293,6 +295,7 @@ static void on_begun(struct cell *c)
 {
     struct context *x = c->context;
 
+    buf_done(&c->frame);
     c->begun_us = clock_us();
     c->count = ++x->count;
     if (c->timeout_ms > 0)
@@ -367,6 +370,16 @@ static void on_frame(void *user, char kind, const char *p, size_t n)
 
 /* ---- the interpreter ---- */
 
+/* The cell before it ended the interpreter, which had not gone yet when this one was sent. */
+static bool may_send_again(struct cell *c, const struct run_result *r)
+{
+    bool may = c->begun_us == 0 && c->why == CELL_OK && !c->again && r->reason == END_EXIT &&
+               c->context->home->state != PERSISTENT_ENDING;
+
+    c->again = true;
+    return may;
+}
+
 static void on_done(void *user)
 {
     struct context *x = user;
@@ -378,7 +391,9 @@ static void on_done(void *user)
     x->lost = x->lost || x->count > 0;
     x->state = CONTEXT_DOWN;
     memset(x->tail_n, 0, sizeof x->tail_n);
-    if (c)
+    if (c && may_send_again(c, &was->result))
+        c->sent = false;
+    else if (c)
         cell_end(c, c->why == CELL_TIMEOUT ? CELL_TIMEOUT : CELL_CRASH, &was->result);
     if (!started)
         fail_all(x, &was->result); /* another one would end in the same way */
@@ -392,6 +407,7 @@ static int context_up(struct context *x, struct err *e)
     static const char go[] = {FRAME_GO, '0', '0', '0', '0', '0', '0', '0', '0'};
     const struct command_order order = {
         .argv = x->language->argv,
+        .template = x->language->template,
         .cwd = {x->cwd ? x->cwd : "", x->cwd ? strlen(x->cwd) : 0},
         .frames = {go,                   sizeof go                  },
         .frame_max = CELL_EVENT_MAX,

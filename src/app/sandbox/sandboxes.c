@@ -451,7 +451,7 @@ static int start(struct persistent *p, struct err *e)
     const struct inner_conf conf = {
         .base = a->base,
         .jail = p->jail,
-        .spec = {.template = TEMPLATE_EXEC,
+        .spec = {.template = p->packages ? TEMPLATE_EXEC : TEMPLATE_PYTHON_CELLS,
                  .limits = &p->limits,
                  .persistent = true,
                  .host_network = p->network == NET_HOST,

@@ -604,6 +604,17 @@ class Kernel:
         self.shell = make_shell(self.channel)
         self.received = bytearray()
         self.loop = None
+        self.fresh = dict(self.shell.user_ns)
+
+    def forget(self):
+        """What cells that were run ahead of the first fork left."""
+        shell = self.shell
+        if "matplotlib.pyplot" in sys.modules:
+            sys.modules["matplotlib.pyplot"].close("all")
+        shell.reset(new_session=True)
+        for name, value in self.fresh.items():
+            shell.user_ns.setdefault(name, value)
+        shell.failed = None
 
     def start(self):
         """Once the process is its own: behind a fork, inside the sandbox."""
@@ -614,7 +625,10 @@ class Kernel:
         sys.stdin = NoInput()
         sys.stdout = Output(self.channel, "stdout", 1)
         sys.stderr = Output(self.channel, "stderr", 2)
+        sys.argv[:] = [""]
         sys.path[0] = os.getcwd()  # instead of the folder of this file
+        os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+        self.shell.user_ns["_dh"][:] = [os.getcwd()]
         show_saved_pictures()
         self.channel.send("Y", {"language": "python", "version": sys.version.split()[0]})
 
