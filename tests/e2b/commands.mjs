@@ -153,7 +153,7 @@ await check('commands.sendStdin: none is open', () =>
 
 await check('commands.run: streams that something else holds', () =>
   withSandbox(async (sandbox) => {
-    const got = await sandbox.commands.run('(while [ ! -e go ]; do sleep 0.02; done; echo late) & touch go; echo first')
+    const got = await sandbox.commands.run('(while [ ! -e go ]; do sleep 0.02; done; echo late) & echo first; touch go')
     assert.equal(got.stdout, 'first\nlate\n')
   }))
 
