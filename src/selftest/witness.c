@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/random.h"
@@ -240,13 +242,31 @@ static void learn_usual(struct witness *w)
         *end = '\0';
 }
 
+/* One of the host that everybody may write to; what is written comes out at our end as it is. */
+static void plant_terminal(struct witness *w)
+{
+    struct termios raw;
+    int fd = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+
+    w->terminal.master = fd;
+    if (fd < 0 || grantpt(fd) < 0 || unlockpt(fd) < 0 ||
+        ptsname_r(fd, w->terminal.name, sizeof w->terminal.name) != 0)
+        return;
+    w->terminal.slave = open(w->terminal.name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (w->terminal.slave < 0 || tcgetattr(w->terminal.slave, &raw) < 0)
+        return;
+    cfmakeraw(&raw);
+    (void)tcsetattr(w->terminal.slave, TCSANOW, &raw);
+    (void)fchmod(w->terminal.slave, 0666);
+}
+
 int witness_open(const char *secret, struct witness **ret, struct err *e)
 {
     cleanup_with(witness_closep) struct witness *w = calloc(1, sizeof *w);
 
     if (!w)
         return err_set(e, ERR_HOST, "out of memory");
-    w->shm = -1;
+    w->shm = w->terminal.master = w->terminal.slave = -1;
     for (int i = 0; i < LISTENERS; i++)
         w->listeners[i] = -1;
     (void)snprintf(w->mark, sizeof w->mark, "m");
@@ -260,6 +280,7 @@ int witness_open(const char *secret, struct witness **ret, struct err *e)
         return -1;
     plant_listeners(w);
     plant_memory(w);
+    plant_terminal(w);
     if (witness_plant_victim(w, e) < 0)
         return -1;
     *ret = take_ptr(&w);
@@ -285,6 +306,8 @@ void witness_close(struct witness *w)
     if (!w)
         return;
     fd_close_all(w->listeners, LISTENERS);
+    fd_close_all(&w->terminal.master, 1);
+    fd_close_all(&w->terminal.slave, 1);
     reapp(&w->victim);
     if (w->shm >= 0)
         (void)shmctl(w->shm, IPC_RMID, NULL);
@@ -311,6 +334,7 @@ void witness_tell(const struct witness *w, struct jw *j)
     jw_kv_int(j, "shm", w->shm_key);
     jw_kv_int(j, "score", w->usual.score);
     jw_kv_string(j, "programs", w->usual.programs);
+    jw_kv_string(j, "terminal", w->terminal.name);
 }
 
 const char *witness_mark(const struct witness *w)

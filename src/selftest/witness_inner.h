@@ -31,6 +31,10 @@ struct witness {
     pid_t victim; /* owned */
     key_t shm_key;
     int shm; /* owned; -1: none */
+    struct {
+        int master, slave; /* owned; -1: none */
+        char name[NAME_ROOM];
+    } terminal;
 };
 
 struct witness_canary {

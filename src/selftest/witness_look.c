@@ -122,6 +122,16 @@ static bool look_at_listeners(const struct witness *w, char *out, size_t n)
     return heard;
 }
 
+static bool look_at_terminal(const struct witness *w, char *out, size_t n)
+{
+    char bytes[256];
+
+    if (w->terminal.master < 0 || read(w->terminal.master, bytes, sizeof bytes) <= 0)
+        return false;
+    (void)snprintf(out, n, "a terminal of the host was written to");
+    return true;
+}
+
 /* How ready the kernel is to kill it. */
 static bool victim_is_offered(const struct witness *w, char *out, size_t n)
 {
@@ -229,6 +239,7 @@ bool witness_look(struct witness *w, char *out, size_t n)
     seen |= look_at_files(w, out, n);
     seen |= look_at_places(w, out, n);
     seen |= look_at_listeners(w, out, n);
+    seen |= look_at_terminal(w, out, n);
     seen |= look_at_names(w, out, n);
     return seen | look_at_processes(w, out, n);
 }

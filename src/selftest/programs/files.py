@@ -116,6 +116,25 @@ def _(event):
     return ", ".join(sorted(set(os.listdir("/dev")) - harmless)[:8])
 
 
+@attack("host-terminal")
+def _(event):
+    import glob
+    name = event["terminal"]
+    if not name:
+        raise FileNotFoundError(errno.ENOENT, "the host has no terminals")
+    ways = [name, "/dev/tty", "/dev/console", "/dev/tty0", "/dev/tty1", "/dev/ttyS0",
+            *glob.glob("/dev/pts/[0-9]*"), *glob.glob("/proc/[0-9]*/fd/[0-2]")]
+
+    def write(path):
+        fd = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        if not os.isatty(fd):
+            raise OSError("no terminal")
+        os.write(fd, b"written to a terminal of the host")
+        return path
+
+    return reached(ways, write)
+
+
 @attack("proc-sys-write")
 def _(event):
     done = []
