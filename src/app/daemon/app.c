@@ -7,6 +7,7 @@
 #include "app/daemon/language_probe.h"
 #include "app/execution/code_cache.h"
 #include "app/execution/kept_disk.h"
+#include "app/mcp/sessions.h"
 #include "app/execution/workspaces.h"
 #include "app/function/compile_cache.h"
 #include "app/function/kept_calls.h"
@@ -131,6 +132,8 @@ int app_init(struct app *a, struct err *e)
         return err_set(e, ERR_HOST, "no memory for an event");
     if (workspaces_open(a, a->workspaces_dir, &a->workspaces, e) < 0)
         return -1;
+    if (a->config.mcp && mcp_sessions_open(a, &a->mcp, e) < 0)
+        return -1;
     if (a->config.retain_on_disk && a->config.retain_count > 0)
         return kept_disk_open(a, &a->kept_disk, e);
     store_sweep(a->store, NULL, 0);
@@ -144,6 +147,7 @@ void app_done(struct app *a)
     survey_stop(a);
     kept_disk_stop(a->kept_disk);
     workspaces_stop(a->workspaces);
+    mcp_sessions_close(take_ptr(&a->mcp));
     a->admission.granting = true; /* what is freed now makes room for nobody */
     run_after_all(a->engine);
     for (size_t i = 0; i < JAILS_MAX; i++)

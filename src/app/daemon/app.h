@@ -35,6 +35,7 @@ struct http_server;
 struct sandboxes;
 struct compile_cache;
 struct kept_calls;
+struct mcp_sessions;
 struct shelf;
 struct shelf_item;
 struct survey;
@@ -82,6 +83,7 @@ struct app {
     struct package_sets package_sets;
     struct sandboxes *sandboxes; /* owned by main: persistent ones */
     struct expose *expose;       /* owned by main: the proxy into the default one, or NULL */
+    struct mcp_sessions *mcp;    /* owned; NULL: not offered */
     struct metrics metrics;
     uint64_t started_us;
     bool stopping; /* no new executions */

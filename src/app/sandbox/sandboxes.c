@@ -262,6 +262,25 @@ bool persistent_ports_are_private(const struct persistent *p)
     return p->access.private_ports || net_effective(p->jail, p->network) == NET_HOST;
 }
 
+void persistent_set_idle(struct persistent *p, uint64_t idle_ms)
+{
+    p->life.idle_ms = idle_ms;
+    p->life.used_us = clock_us();
+    arm_end(p);
+}
+
+void persistent_set_pair(struct persistent *p, const char *key, const char *value)
+{
+    char *copy = strdup(value);
+
+    for (size_t i = 0; copy && i < p->label.pairs_n; i++)
+        if (strcmp(p->label.pairs[i].key, key) == 0) {
+            free(p->label.pairs[i].value);
+            p->label.pairs[i].value = take_ptr(&copy);
+        }
+    free(copy);
+}
+
 const char *persistent_pair(const struct persistent *p, const char *key)
 {
     for (size_t i = 0; i < p->label.pairs_n; i++)

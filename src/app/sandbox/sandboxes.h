@@ -226,8 +226,12 @@ must_check int persistent_resume(struct persistent *p, struct err *e);
 /* Do its ports need the traffic token? Where its loopback is the host's they always do: else all
  * that listens on the host would be open to strangers. */
 bool persistent_ports_are_private(const struct persistent *p);
+/* How long it may be idle from now on; 0: for ever. */
+void persistent_set_idle(struct persistent *p, uint64_t idle_ms);
 /* The value of a pair of its metadata, or NULL. */
 const char *persistent_pair(const struct persistent *p, const char *key);
+/* Another value for a pair that there is; out of memory: the old one stays. */
+void persistent_set_pair(struct persistent *p, const char *key, const char *value);
 
 /* What its control groups say. False: not known yet, shortly after it was made. */
 bool persistent_usage(const struct persistent *p, struct usage *ret);

@@ -13,6 +13,8 @@
     row(koyeb) \
     row(sandboxes) \
     row(packages) \
+    row(mcp) \
+    row(mcp_other) \
     row(e2b) \
     row(e2b_envd) \
     row(e2b_interpreter) \

@@ -89,6 +89,13 @@ const char *origin_refuse(const struct origin_facts *f, const char *allowed)
     return NULL;
 }
 
+bool origin_host_is_listed(const char *host, const char *list)
+{
+    char name[ORIGIN_NAME_MAX + 1];
+
+    return host_name(host, name) && is_listed(name, list);
+}
+
 bool origin_is_ours(const char *origin, const char *host, const char *allowed)
 {
     const char *at = origin ? strstr(origin, "://") : NULL;

@@ -18,5 +18,8 @@ struct origin_facts {
  */
 const char *origin_refuse(const struct origin_facts *f, const char *allowed);
 
+/* Is the name in "name", "name:port" or "[v6]:port" on the list? */
+bool origin_host_is_listed(const char *host, const char *list);
+
 /* May a page of this origin (NULL: no page asks) open a WebSocket at `host`? */
 bool origin_is_ours(const char *origin, const char *host, const char *allowed);
