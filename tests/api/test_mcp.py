@@ -79,7 +79,7 @@ def test_sandboxes_are_made_listed_and_deleted(client):
     ({"memory_mb": 1}, "memory_mb"),
     ({"nmae": "x"}, "nmae"),
     ({"name": "../x"}, "name"),
-    ({"env": {"A": [1]}}, "A"),
+    ({"env": {"A": [1]}}, "env"),
 ])
 def test_a_wrong_argument_names_itself(client, arguments, words):
     got = client.call("create_sandbox", **arguments)

@@ -24,11 +24,11 @@ struct event;
 
 enum {
     MCP_SESSION_ID_MAX = 128,
-    MCP_KEY = 32,            /* bytes of the key of the MAC */
-    MCP_DELETED = 1024,      /* ids of sessions that were deleted */
-    MCP_REQUESTS_MAX = 64,   /* of one session at the same time */
-    MCP_STREAMS_MAX = 4,     /* streams for notifications of one session */
-    MCP_RANDOM = 32,         /* characters of an id that are random */
+    MCP_KEY = 32,          /* bytes of the key of the MAC */
+    MCP_DELETED = 1024,    /* ids of sessions that were deleted */
+    MCP_REQUESTS_MAX = 64, /* of one session at the same time */
+    MCP_STREAMS_MAX = 4,   /* streams for notifications of one session */
+    MCP_RANDOM = 32,       /* characters of an id that are random */
 };
 
 /* A request under way; embedded in what answers it. */
@@ -73,7 +73,7 @@ struct mcp_sessions {
     size_t n;
     struct mcp_listener_list listeners; /* of no session */
     char deleted[MCP_DELETED][MCP_RANDOM + 1];
-    size_t deleted_n; /* ever */
+    size_t deleted_n;              /* ever */
     struct event *timer, *changed; /* owned */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Versions of the Model Context Protocol. In the handshake era (2025-11-25 and older) a client opens
- * a session with `initialize`; in the modern era each request says its version and stands alone.
+ * Versions of the Model Context Protocol. In the handshake era (2025-11-25 and older) a client
+ * opens a session with `initialize`; in the modern era each request says its version and stands
+ * alone.
  */
 #pragma once
 

@@ -48,7 +48,8 @@ static bool host_is_ours(const struct app *a, const char *host)
 {
     if (!host || !is_on_loopback(a))
         return true;
-    return origin_host_is_listed(host, LOOPBACK) || origin_host_is_listed(host, a->config.mcp_hosts);
+    return origin_host_is_listed(host, LOOPBACK) ||
+           origin_host_is_listed(host, a->config.mcp_hosts);
 }
 
 static bool origin_is_admitted(const struct app *a, const char *origin, const char *host)
@@ -145,7 +146,8 @@ static bool check_modern(struct mcp_exchange *x)
     const char *named = strcmp(m->method, "tools/call") == 0       ? "name"
                         : strcmp(m->method, "resources/read") == 0 ? "uri"
                                                                    : NULL;
-    struct json_value abilities = json_member(m->meta, "io.modelcontextprotocol/clientCapabilities");
+    struct json_value abilities =
+        json_member(m->meta, "io.modelcontextprotocol/clientCapabilities");
 
     if (!m->has_version)
         mcp_fail_with(x, 400, RPC_INVALID_PARAMS, NULL,
@@ -219,7 +221,8 @@ static struct mcp_session *session_of(struct mcp_exchange *x)
     }
     m = mcp_session_find(x->app->mcp, id, mcp_token(x->call));
     if (!m)
-        mcp_fail_with(x, 404, RPC_INVALID_REQUEST, NULL, "Session not found; send initialize again");
+        mcp_fail_with(x, 404, RPC_INVALID_REQUEST, NULL,
+                      "Session not found; send initialize again");
     return m;
 }
 

@@ -56,8 +56,7 @@ static void issues(struct http_call *c, const struct shaping *s)
     mcp_refuse(c, 400, words);
 }
 
-#define MCP_SPEAKS                                                                                 \
-    .admit = mcp_admit, .refuse = refuse, .error = error, .issues = issues
+#define MCP_SPEAKS .admit = mcp_admit, .refuse = refuse, .error = error, .issues = issues
 
 const struct dialect mcp_dialect = {
     .name = "mcp",

@@ -38,8 +38,8 @@ static bool short_text(struct json_value v, char *out, size_t out_max)
 {
     cleanup_with(buf_done) struct buf text = BUF_INIT(out_max);
 
-    if (!v.p || v.type != JSON_STRING || json_decode_string(v, 0, &text) < 0 ||
-        text.n >= out_max || (text.n > 0 && memchr(text.p, '\0', text.n)))
+    if (!v.p || v.type != JSON_STRING || json_decode_string(v, 0, &text) < 0 || text.n >= out_max ||
+        (text.n > 0 && memchr(text.p, '\0', text.n)))
         return false;
     (void)snprintf(out, out_max, "%s", text.n > 0 ? text.p : "");
     return true;

@@ -35,9 +35,9 @@ struct rpc_message {
     enum rpc_kind kind;
     struct json_value id; /* a string or an integer; p == NULL: none */
     char method[RPC_METHOD_MAX + 1];
-    struct json_value params; /* an object; p == NULL: none */
-    struct json_value meta;   /* its `_meta`: an object; p == NULL: none */
-    bool has_version;         /* _meta names a protocol version, */
+    struct json_value params;          /* an object; p == NULL: none */
+    struct json_value meta;            /* its `_meta`: an object; p == NULL: none */
+    bool has_version;                  /* _meta names a protocol version, */
     char version[RPC_VERSION_MAX + 1]; /* which is this; "": no text, or too long */
 };
 

@@ -28,8 +28,10 @@ static bool is_orphan(const struct persistent *p)
 /* Most places are taken: the oldest sandbox that was never named again gives way. */
 static void make_room(struct app *a)
 {
-    const struct exec_var pair = {.name = {OWNER_PAIR, sizeof OWNER_PAIR - 1},
-                                  .value = {ORPHAN, sizeof ORPHAN - 1}};
+    const struct exec_var pair = {
+        .name = {OWNER_PAIR, sizeof OWNER_PAIR - 1},
+          .value = {ORPHAN,     sizeof ORPHAN - 1    }
+    };
     const struct sandboxes_query q = {.pairs = &pair, .pairs_n = 1, .oldest_first = true};
     const struct persistent *some[SOME];
     bool more;
@@ -49,8 +51,10 @@ static struct persistent *make(struct tool_call *t, const struct tool_sandbox_sp
                                const char *owner, uint64_t idle_s)
 {
     struct app *a = t->x->app;
-    const struct exec_var pair = {.name = {OWNER_PAIR, sizeof OWNER_PAIR - 1},
-                                  .value = {owner, strlen(owner)}};
+    const struct exec_var pair = {
+        .name = {OWNER_PAIR, sizeof OWNER_PAIR - 1},
+          .value = {owner,      strlen(owner)        }
+    };
     struct persistent_spec spec = {
         .name = own->name,
         .pairs = &pair,
@@ -145,7 +149,8 @@ struct persistent *tool_sandbox(struct tool_call *t, struct bytes handle, enum t
     if (need == TOOL_MAKES)
         return make(t, &(struct tool_sandbox_spec){.name = ""}, ORPHAN,
                     t->x->app->config.mcp_orphan_s);
-    tool_refuse(t, "pass the handle that an earlier result named; list_sandboxes shows what is there",
+    tool_refuse(t,
+                "pass the handle that an earlier result named; list_sandboxes shows what is there",
                 "sandbox is missing: there is nothing to look at in a new one");
     return NULL;
 }

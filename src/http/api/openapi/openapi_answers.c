@@ -390,6 +390,12 @@ static const struct openapi_member contexts_members[] = {
     {"contexts", T_LIST("Context"), "in the order of their making"},
 };
 
+static const struct openapi_member mcp_members[] = {
+    {"jsonrpc", T_STRING, "2.0"},
+    {"id", T_ANY, "of the request"},
+    {"result", T_OBJECT, ""},
+    {"error", T_OBJECT, "code, message, data"},
+};
 static const struct openapi_member cell_members[] = {
     {"context", T_STRING, "id of the interpreter"},
     {"language", T_STRING, ""},
@@ -498,6 +504,7 @@ const struct openapi_schema openapi_answers[] = {
     SCHEMA("PackageSets", package_sets_members, "[\"packages\"]"),
     SCHEMA("SandboxProcess", sandbox_process_members, "[\"pid\",\"id\",\"status\"]"),
     SCHEMA("SandboxProcesses", sandbox_processes_members, "[\"processes\"]"),
+    SCHEMA("McpMessage", mcp_members, "[\"jsonrpc\"]"),
     SCHEMA("Context", context_members, "[\"id\",\"language\",\"state\"]"),
     SCHEMA("Contexts", contexts_members, "[\"contexts\"]"),
     SCHEMA("CellResult", cell_members, "[\"status\",\"stdout\",\"stderr\",\"results\"]"),
