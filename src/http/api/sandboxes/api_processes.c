@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * /v1/sandboxes/{id}/processes: processes that outlive the request that started them. How their output is
- * read, and how a WebSocket carries both ways, is in api_attach.c.
+ * /v1/sandboxes/{id}/processes: processes that outlive the request that started them. How their
+ * output is read, and how a WebSocket carries both ways, is in api_attach.c.
  */
 #include <signal.h>
 #include <stdio.h>
