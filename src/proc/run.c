@@ -97,8 +97,8 @@ static void arm(struct event *ev, uint64_t ms)
  */
 static void ctl_watch(struct run *r)
 {
-    if (run_is(r, RUN_LIVE) && !r->files_paused && !event_pending(&r->ctl, EV_READ, NULL))
-        (void)event_add(&r->ctl, NULL);
+    if (run_is(r, RUN_LIVE) && !r->files.paused && !event_pending(&r->ev.ctl, EV_READ, NULL))
+        (void)event_add(&r->ev.ctl, NULL);
 }
 
 /* When to begin reading the output while the program runs. A program that stays is read from its
@@ -108,14 +108,14 @@ static void output_watch_later(struct run *r)
     unsigned ms = r->sandbox.template == TEMPLATE_EXEC ? STARTED_MS : LISTEN_MS;
 
     if (!r->events.frame)
-        arm(&r->output, ms * (1 + r->engine->runs / LISTEN_RUNS));
+        arm(&r->ev.output, ms * (1 + r->engine->runs / LISTEN_RUNS));
 }
 
 /* A helper of a persistent sandbox has a limit of its own for the start. */
 static void wall_arm(struct run *r, uint64_t more_ms)
 {
     if (r->limits.wall_ms > 0 && (r->state == RUN_RUNNING || !r->sandbox.lives_on))
-        arm(&r->wall, r->limits.wall_ms + more_ms);
+        arm(&r->ev.wall, r->limits.wall_ms + more_ms);
 }
 
 /* True when a failure has its text, or there was none. */
@@ -138,7 +138,7 @@ static void enter_done(struct run *r)
         run_move(r, RUN_DONE);
     } else if (r->state != RUN_EXPLAINING) {
         run_move(r, RUN_EXPLAINING);
-        arm(&r->timer, TEXT_MS);
+        arm(&r->ev.timer, TEXT_MS);
     } else {
         (void)snprintf(r->result->fault, sizeof r->result->fault, "the sandbox ended unexpectedly");
         run_move(r, RUN_DONE);
@@ -236,23 +236,23 @@ static void enter_draining(struct run *r)
 {
     run_move(r, RUN_DRAINING);
     if (r->sandbox.lives_on)
-        (void)event_del(&r->ctl);
-    r->frames_paused = false; /* nothing more will come */
+        (void)event_del(&r->ev.ctl);
+    r->frames.paused = false; /* nothing more will come */
     r->result->at.ended = clock_us();
-    (void)event_del(&r->wall);
-    (void)event_del(&r->cpu);
-    arm(&r->timer, DRAIN_MS);
+    (void)event_del(&r->ev.wall);
+    (void)event_del(&r->ev.cpu);
+    arm(&r->ev.timer, DRAIN_MS);
 }
 
 static void enter_counting(struct run *r, const struct init_msg *m)
 {
     if (r->state != RUN_COUNTING)
         run_move(r, RUN_COUNTING);
-    r->usage_asked++;
-    r->exited = *m;
-    (void)event_del(&r->wall);
-    (void)event_del(&r->cpu);
-    arm(&r->timer, USAGE_MS);
+    r->exit.usage_asked++;
+    r->exit.msg = *m;
+    (void)event_del(&r->ev.wall);
+    (void)event_del(&r->ev.cpu);
+    arm(&r->ev.timer, USAGE_MS);
 }
 
 /* The program's end becomes part of the result. */
@@ -265,9 +265,9 @@ static void note_exit(struct run *r, int status)
     res->exit_code = r->stop_reason != END_EXIT ? -1
                      : WIFSIGNALED(status)      ? 128 + WTERMSIG(status)
                                                 : WEXITSTATUS(status);
-    if (r->events.exited && !r->exit_told && res->reason != END_FAILED)
+    if (r->events.exited && !r->exit.told && res->reason != END_FAILED)
         r->events.exited(r->events.user);
-    r->exit_told = true;
+    r->exit.told = true;
 }
 
 static void on_exited(struct run *r, const struct init_msg *m)
@@ -281,15 +281,15 @@ static void on_exited(struct run *r, const struct init_msg *m)
     }
     if (m->token != 0 || !run_is(r, RUN_BEFORE_EXIT | BIT(RUN_COUNTING)))
         return;
-    if (!usage_read(r, m) && r->usage_asked < USAGE_ASKED_MAX) {
+    if (!usage_read(r, m) && r->exit.usage_asked < USAGE_ASKED_MAX) {
         enter_counting(r, m);
         return;
     }
     note_exit(r, m->status);
-    r->scan = m->arg != 0 && r->events.file && !r->events.frame &&
-              (r->plan.scan_all || reason_is_ordinary(res->reason));
+    r->files.scan = m->arg != 0 && r->events.file && !r->events.frame &&
+                    (r->plan.scan_all || reason_is_ordinary(res->reason));
     res->scanned = m->arg == 0;
-    r->pipes_final = m->size != 0;
+    r->exit.pipes_final = m->size != 0;
     enter_draining(r);
 }
 
@@ -303,7 +303,7 @@ static void on_main_exited(struct run *r, const struct init_msg *m)
     (void)usage_read(r, m);
     note_exit(r, m->status);
     run_move(r, RUN_LINGERING);
-    (void)event_del(&r->output);
+    (void)event_del(&r->ev.output);
     if (output_watch(r) < 0)
         enter_draining(r);
 }
@@ -333,15 +333,15 @@ static void on_death(struct run *r)
 {
     struct run_result *res = r->result;
 
-    (void)event_del(&r->ctl);
+    (void)event_del(&r->ev.ctl);
     (void)shutdown(r->sandbox.ctl, SHUT_RDWR);
     if (r->sandbox.lives_on) {
         on_helper_death(r);
         return;
     }
     if (r->state == RUN_COUNTING) {
-        r->usage_asked = USAGE_ASKED_MAX;
-        on_exited(r, &r->exited);
+        r->exit.usage_asked = USAGE_ASKED_MAX;
+        on_exited(r, &r->exit.msg);
     }
     if (r->state == RUN_SCANNING)
         enter_done(r);
@@ -370,7 +370,7 @@ static void on_ready(struct run *r, const struct init_msg *m)
     r->result->at.running = clock_us();
     wall_arm(r, 0); /* building the sandbox was not the program's time */
     if (r->sandbox.lives_on)
-        (void)event_del(&r->timer);
+        (void)event_del(&r->ev.timer);
     output_watch_later(r);
     if (r->events.ready)
         r->events.ready(r->events.user);
@@ -378,8 +378,8 @@ static void on_ready(struct run *r, const struct init_msg *m)
 
 static void on_scanned(struct run *r, const struct init_msg *m)
 {
-    if (r->live_scan && run_is(r, RUN_LIVE)) {
-        r->live_scan = false;
+    if (r->files.live && run_is(r, RUN_LIVE)) {
+        r->files.live = false;
         r->events.scanned(r->events.user, m->arg > 0 ? m->arg : 0);
         return;
     }
@@ -452,7 +452,7 @@ static void on_file(struct run *r, const struct init_msg *m, int *fd)
                          .untouched = *fd < 0};
     struct stat st;
 
-    if (r->state != RUN_SCANNING && !(r->live_scan && run_is(r, RUN_LIVE)))
+    if (r->state != RUN_SCANNING && !(r->files.live && run_is(r, RUN_LIVE)))
         return;
     if (!f.untouched && fstat(f.fd, &st) < 0) {
         r->result->files_left_out++;
@@ -461,7 +461,7 @@ static void on_file(struct run *r, const struct init_msg *m, int *fd)
     if (!f.untouched && !S_ISREG(st.st_mode))
         return;
     if (r->state == RUN_SCANNING)
-        arm(&r->timer, SCAN_MS);
+        arm(&r->ev.timer, SCAN_MS);
     r->events.file(r->events.user, &f);
     *fd = f.fd;
 }
@@ -511,7 +511,7 @@ static bool ctl_read(struct run *r)
         if (verbs[i].verb == m->verb)
             verbs[i].handle(r, m);
     }
-    return r->state != RUN_DONE && !r->files_paused &&
+    return r->state != RUN_DONE && !r->files.paused &&
            !(r->sandbox.lives_on && r->state == RUN_DRAINING);
 }
 
@@ -559,7 +559,7 @@ static void on_self_exit(struct run *r, const char *p, size_t n)
         return;
     }
     m = init_left(p[0]);
-    r->self_exited = true;
+    r->exit.self = true;
     on_exited(r, &m);
 }
 
@@ -573,13 +573,13 @@ static void on_compiled(struct run *r, bool first, const char *p, size_t n)
 static void on_frame(void *user, char kind, const char *p, size_t n)
 {
     struct run *r = user;
-    bool first = !r->any_frame;
+    bool first = !r->frames.any;
 
     if (kind == FRAME_PLACED) {
-        r->files_placed = true;
+        r->files.placed = true;
         return;
     }
-    r->any_frame = true;
+    r->frames.any = true;
     if (kind == FRAME_COMPILED) {
         on_compiled(r, first, p, n);
         return;
@@ -619,7 +619,7 @@ static void on_frame(void *user, char kind, const char *p, size_t n)
 static void job_close(struct run *r)
 {
     feed_done(&r->job_feed);
-    (void)event_del(&r->job);
+    (void)event_del(&r->ev.job);
     (void)close(take_fd(&r->sandbox.job));
     ctl_watch(r); /* init reports the exit */
 }
@@ -631,7 +631,7 @@ static bool job_read(struct run *r)
     struct pump_scratch *s = &r->engine->room->scratch;
     size_t turn = 0;
 
-    while (turn < PUMP_TURN && !r->frames_paused && !r->self_exited) {
+    while (turn < PUMP_TURN && !r->frames.paused && !r->exit.self) {
         ssize_t n = read(r->sandbox.job, s->bytes, sizeof s->bytes);
 
         if (n < 0 && errno == EINTR)
@@ -641,16 +641,17 @@ static bool job_read(struct run *r)
         if (n <= 0) {
             job_close(r);
             if (r->events.frame && run_is(r, RUN_LIVE))
-                arm(&r->timer, CLOSED_MS);
+                arm(&r->ev.timer, CLOSED_MS);
             return false;
         }
         turn += (size_t)n;
-        if (r->frames.broken)
+        if (r->frames.reader.broken)
             continue; /* it stays broken; the rest is only drained */
-        if (frame_reader_feed(&r->frames, s->bytes, (size_t)n, on_frame, r) < 0 && r->events.frame)
+        if (frame_reader_feed(&r->frames.reader, s->bytes, (size_t)n, on_frame, r) < 0 &&
+            r->events.frame)
             run_stop(r, END_POLICY); /* frames behind a broken one cannot be found */
     }
-    return !r->self_exited;
+    return !r->exit.self;
 }
 
 static void job_on_readable(evutil_socket_t fd, short what, void *user)
@@ -739,7 +740,7 @@ static void on_cpu(evutil_socket_t fd, short what, void *user)
     if (u.cpu_us >= 0 && (uint64_t)u.cpu_us > r->limits.cpu_ms * 1000)
         run_stop(r, END_CPU);
     else
-        arm(&r->cpu, CPU_CHECK_MS);
+        arm(&r->ev.cpu, CPU_CHECK_MS);
 }
 
 /* A process that was forked beside it and has not run since may hold a copy of a pipe for longer
@@ -748,12 +749,12 @@ static void draining_expired(struct run *r)
 {
     if (r->output_paused)
         return; /* run_output_resume() arms the timer again */
-    if (r->pipes_final) {
+    if (r->exit.pipes_final) {
         enter_done(r);
         return;
     }
-    r->pipes_final = true;
-    arm(&r->timer, DRAIN_MS);
+    r->exit.pipes_final = true;
+    arm(&r->ev.timer, DRAIN_MS);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *user)
@@ -773,13 +774,13 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     case RUN_STOPPING:
         run_move(r, RUN_KILLING);
         j->ops->kill(j, &r->sandbox);
-        arm(&r->timer, GIVE_UP_MS);
+        arm(&r->ev.timer, GIVE_UP_MS);
         break;
     case RUN_KILLING:
         on_death(r);
         break;
     case RUN_COUNTING:
-        on_exited(r, &r->exited);
+        on_exited(r, &r->exit.msg);
         break;
     case RUN_DRAINING:
         draining_expired(r);
@@ -815,18 +816,19 @@ static bool drain(struct run *r)
 
 static void enter_scanning(struct run *r)
 {
-    r->result->scanned &= r->files_placed;
-    if (!r->scan || !r->files_placed || ctl_send(r, INIT_SCAN, r->plan.scan_all) < 0) {
+    r->result->scanned &= r->files.placed;
+    if (!r->files.scan || !r->files.placed || ctl_send(r, INIT_SCAN, r->plan.scan_all) < 0) {
         enter_done(r);
         return;
     }
     run_move(r, RUN_SCANNING);
-    arm(&r->timer, SCAN_MS);
+    arm(&r->ev.timer, SCAN_MS);
 }
 
 static void events_del(struct run *r)
 {
-    struct event *all[] = {&r->ctl, &r->job, &r->wall, &r->output, &r->timer, &r->cpu};
+    struct event *all[] = {&r->ev.ctl,    &r->ev.job,   &r->ev.wall,
+                           &r->ev.output, &r->ev.timer, &r->ev.cpu};
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         (void)event_del(all[i]);
@@ -844,16 +846,16 @@ static void settle(struct run *r)
     if (r->state == RUN_DRAINING && !r->output_paused) {
         bool more = drain(r);
 
-        if ((r->pipes_final && !more) || !streams_open(r))
+        if ((r->exit.pipes_final && !more) || !streams_open(r))
             enter_scanning(r);
     }
     if (r->state != RUN_DONE)
         return;
     events_del(r);
-    if (r->scan && !r->result->scanned && r->result->files_left_out == 0)
+    if (r->files.scan && !r->result->scanned && r->result->files_left_out == 0)
         r->result->files_left_out = 1; /* the number is not known: at least one */
-    r->result->frames_broken = r->frames.broken && !r->frames.too_long;
-    r->result->result_too_long = r->frames.too_long;
+    r->result->frames_broken = r->frames.reader.broken && !r->frames.reader.too_long;
+    r->result->result_too_long = r->frames.reader.too_long;
     r->events.done(r->events.user);
 }
 
@@ -866,9 +868,9 @@ void run_stop(struct run *r, enum end_reason why)
     ctl_watch(r);
     r->stop_reason = why;
     run_move(r, RUN_STOPPING);
-    (void)event_del(&r->wall);
-    (void)event_del(&r->cpu);
-    arm(&r->timer, ctl_send(r, INIT_STOP, 0) < 0 ? 0 : KILL_MS);
+    (void)event_del(&r->ev.wall);
+    (void)event_del(&r->ev.cpu);
+    arm(&r->ev.timer, ctl_send(r, INIT_STOP, 0) < 0 ? 0 : KILL_MS);
 }
 
 void run_output_pause(struct run *r)
@@ -886,27 +888,27 @@ void run_output_resume(struct run *r)
     capture_resume(&r->out);
     capture_resume(&r->err);
     if (r->state == RUN_DRAINING)
-        arm(&r->timer, 0); /* everything inside is dead: what is in the pipes is all */
+        arm(&r->ev.timer, 0); /* everything inside is dead: what is in the pipes is all */
 }
 
 void run_files_pause(struct run *r)
 {
-    r->files_paused = true;
-    (void)event_del(&r->ctl);
+    r->files.paused = true;
+    (void)event_del(&r->ev.ctl);
     if (r->state == RUN_SCANNING)
-        (void)event_del(&r->timer);
+        (void)event_del(&r->ev.timer);
 }
 
 void run_files_resume(struct run *r)
 {
-    if (!r->files_paused)
+    if (!r->files.paused)
         return;
-    r->files_paused = false;
+    r->files.paused = false;
     if (r->state == RUN_DONE)
         return;
-    (void)event_add(&r->ctl, NULL);
+    (void)event_add(&r->ev.ctl, NULL);
     if (r->state == RUN_SCANNING)
-        arm(&r->timer, SCAN_MS);
+        arm(&r->ev.timer, SCAN_MS);
 }
 
 static int files_join(const struct plan *p, struct buf *out, struct err *e)
@@ -984,12 +986,12 @@ static void events_assign(struct run *r)
         r->out.sink = r->err.sink = output_sink;
         r->out.user = r->err.user = r;
     }
-    (void)event_assign(&r->ctl, base, r->sandbox.ctl, EV_READ | EV_PERSIST, ctl_on_readable, r);
-    (void)event_assign(&r->job, base, r->sandbox.job, EV_READ | EV_PERSIST, job_on_readable, r);
-    (void)evtimer_assign(&r->wall, base, on_wall, r);
-    (void)evtimer_assign(&r->output, base, on_output_watch, r);
-    (void)evtimer_assign(&r->timer, base, on_timer, r);
-    (void)evtimer_assign(&r->cpu, base, on_cpu, r);
+    (void)event_assign(&r->ev.ctl, base, r->sandbox.ctl, EV_READ | EV_PERSIST, ctl_on_readable, r);
+    (void)event_assign(&r->ev.job, base, r->sandbox.job, EV_READ | EV_PERSIST, job_on_readable, r);
+    (void)evtimer_assign(&r->ev.wall, base, on_wall, r);
+    (void)evtimer_assign(&r->ev.output, base, on_output_watch, r);
+    (void)evtimer_assign(&r->ev.timer, base, on_timer, r);
+    (void)evtimer_assign(&r->ev.cpu, base, on_cpu, r);
 }
 
 /* Copies of warmed interpreters report their exit before init does: the control socket is watched
@@ -1004,16 +1006,16 @@ static bool reports_own_exit(const struct run *r)
  * of a program without frames is not watched; why it could not be started is read at its end. */
 static int watch(struct run *r, bool has_frames, struct err *e)
 {
-    if ((!reports_own_exit(r) && event_add(&r->ctl, NULL) < 0) ||
-        (has_frames && event_add(&r->job, NULL) < 0) || (r->events.frame && output_watch(r) < 0))
+    if ((!reports_own_exit(r) && event_add(&r->ev.ctl, NULL) < 0) ||
+        (has_frames && event_add(&r->ev.job, NULL) < 0) || (r->events.frame && output_watch(r) < 0))
         return err_set(e, ERR_HOST, "no memory to watch a sandbox");
     if (r->state == RUN_RUNNING)
         output_watch_later(r); /* else when it is */
     wall_arm(r, r->start_ms);
     if (r->sandbox.start_ms > 0)
-        arm(&r->timer, r->sandbox.start_ms);
+        arm(&r->ev.timer, r->sandbox.start_ms);
     if (r->limits.cpu_ms > 0)
-        arm(&r->cpu, CPU_CHECK_MS);
+        arm(&r->ev.cpu, CPU_CHECK_MS);
     return 0;
 }
 
@@ -1038,13 +1040,14 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
     r->events = *events;
     r->result = result;
     r->limits = p->limits;
-    r->files_placed = !p->scan_all || p->files_n == 0;
+    r->files.placed = !p->scan_all || p->files_n == 0;
     r->plan.scan_all = p->scan_all;
     r->plan.lazy = p->lazy != NULL;
     r->sandbox = SANDBOX_NONE;
-    frame_reader_init(&r->frames, (p->limits.result_max > RUN_PROGRESS_MAX ? p->limits.result_max
-                                                                           : RUN_PROGRESS_MAX) +
-                                      (events->frame ? FRAME_TOKEN : 0));
+    frame_reader_init(
+        &r->frames.reader,
+        (p->limits.result_max > RUN_PROGRESS_MAX ? p->limits.result_max : RUN_PROGRESS_MAX) +
+            (events->frame ? FRAME_TOKEN : 0));
     result->at.started = clock_us();
     if (g->jail->ops->take(g->jail, &spec, &r->sandbox, e) < 0)
         return -1;
@@ -1068,10 +1071,10 @@ int run_start(struct run_engine *g, const struct plan *p, struct run_result *res
 
 static void run_release(struct run_after *a)
 {
-    struct run *r = (struct run *)((char *)a - offsetof(struct run, after));
+    struct run *r = container_of(a, struct run, after);
     struct jail *j = r->engine->jail;
 
-    frame_reader_done(&r->frames);
+    frame_reader_done(&r->frames.reader);
     if (r->sandbox.lives_on && r->state != RUN_DONE)
         j->ops->kill(j, &r->sandbox); /* release would let its program live */
     if (r->sandbox.ctl >= 0)

@@ -66,16 +66,25 @@ struct run {
         bool compiles; /* a compiled form of its code is wanted */
         bool own_exit; /* its own frame that it has exited is enough, init need not be heard */
     } plan;            /* never changed */
-    bool scan;         /* there are files to list */
-    bool pipes_final;  /* what is in the pipes now is all: their ends are not waited for */
-    bool any_frame;    /* the program has sent one */
-    bool files_placed; /* its files are known to have come: what lacks was removed */
-    bool self_exited;  /* its own frame said that it has exited */
-    bool files_paused, frames_paused, output_paused;
-    bool exit_told;         /* exited() was called */
-    bool live_scan;         /* the workspace is listed while the program lives */
-    unsigned usage_asked;   /* times, while COUNTING */
-    struct init_msg exited; /* how it exited, while COUNTING */
+    struct {
+        bool scan;   /* there are some to list */
+        bool placed; /* its files are known to have come: what lacks was removed */
+        bool live;   /* they are listed while the program lives */
+        bool paused;
+    } files; /* of the workspace */
+    struct {
+        struct frame_reader reader;
+        bool any; /* the program has sent one */
+        bool paused;
+    } frames;
+    struct {
+        bool self;            /* the program's own frame said so */
+        bool told;            /* exited() was called */
+        bool pipes_final;     /* what is in the pipes now is all: their ends are not waited for */
+        unsigned usage_asked; /* times, while COUNTING */
+        struct init_msg msg;  /* how, while COUNTING */
+    } exit;
+    bool output_paused;
     struct sandbox sandbox; /* owned */
     struct {
         struct net_gate gate;
@@ -83,8 +92,9 @@ struct run {
     } net;
     struct feed job_feed, in_feed;
     struct capture out, err;
-    struct frame_reader frames;
-    struct event ctl, job, wall, output, timer, cpu;
+    struct {
+        struct event ctl, job, wall, output, timer, cpu;
+    } ev;
 };
 
 static inline bool run_is(const struct run *r, unsigned states)

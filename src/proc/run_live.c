@@ -74,10 +74,10 @@ int run_scan(struct run *r)
 {
     struct init_msg m = {.verb = INIT_SCAN, .arg = 1};
 
-    if (!run_is(r, RUN_LIVE) || r->live_scan)
+    if (!run_is(r, RUN_LIVE) || r->files.live)
         return -1;
-    r->live_scan = fd_send(r->sandbox.ctl, &m, sizeof m, NULL, 0) == 0;
-    return r->live_scan ? 0 : -1;
+    r->files.live = fd_send(r->sandbox.ctl, &m, sizeof m, NULL, 0) == 0;
+    return r->files.live ? 0 : -1;
 }
 
 int run_put(struct run *r, const char *name, int fd, int64_t at, int64_t size)
@@ -99,19 +99,19 @@ int run_put(struct run *r, const char *name, int fd, int64_t at, int64_t size)
 
 void run_frames_pause(struct run *r)
 {
-    if (r->frames_paused || !run_is(r, RUN_LIVE))
+    if (r->frames.paused || !run_is(r, RUN_LIVE))
         return;
-    r->frames_paused = true;
-    (void)event_del(&r->job);
+    r->frames.paused = true;
+    (void)event_del(&r->ev.job);
 }
 
 void run_frames_resume(struct run *r)
 {
-    if (!r->frames_paused)
+    if (!r->frames.paused)
         return;
-    r->frames_paused = false;
+    r->frames.paused = false;
     if (r->sandbox.job >= 0)
-        (void)event_add(&r->job, NULL);
+        (void)event_add(&r->ev.job, NULL);
 }
 
 void run_output_read(struct run *r)
