@@ -8,7 +8,9 @@ const client = createClient<paths>({ baseUrl: "http://127.0.0.1:8080", headers: 
 export async function calls(): Promise<string[]> {
   const said: string[] = [];
 
-  const executed = await client.POST("/execute", { body: { language: "python", code: "print(1)", timeout: 5 } });
+  const executed = await client.POST("/execute", { body: {
+    language: "python", code: "print(1)", timeout: 5, files: { "a.txt": "x" }, packages: { npm: ["lodash"] },
+    webhook: { url: "https://hooks.example.com/done", secret: "s" } } });
   if (executed.error) said.push(executed.error.error_code);
   else if ("stdout" in executed.data) said.push(executed.data.stdout);
   else said.push(executed.data.execution_id);
@@ -26,13 +28,14 @@ export async function calls(): Promise<string[]> {
   const called = await client.POST("/v1/functions/call", {
     body: {
       language: "python", code: "def f(a): return a", functionName: "f", args: [1],
+      packages: "tools", webhook: "https://hooks.example.com/done",
       options: { files: { "a.txt": "x", "b.bin": { base64: "AAE=" } }, reporting: { includeContents: false },
                  mount: { dirs: { "/data": "/srv" }, sync: { mode: "batch", rules: [{ pattern: "**", state: "skip" }] } } },
     },
   });
   said.push(called.data?.status ?? "");
 
-  const session = await client.POST("/v1/sessions", { body: { language: "python", code: "n = 1", idleTimeout: 60 } });
+  const session = await client.POST("/v1/sessions", { body: { language: "python", code: "n = 1", idleTimeout: 60, packages: { python: ["requests"] } } });
   const id = session.data?.id ?? "";
   await client.POST("/v1/sessions/{id}/call", { params: { path: { id } }, body: { functionName: "f" } });
   await client.POST("/v1/sessions/{id}/reset", { params: { path: { id } }, body: { level: "hard" } });
@@ -66,6 +69,8 @@ export async function mistakes(): Promise<void> {
   await client.POST("/v1/sandboxes/{id}/run", { params: { path: { id: "x" } }, body: { command: "ls" } });
   // @ts-expect-error
   await client.POST("/bind_port", { body: { port: 8080 } });
+  // @ts-expect-error
+  await client.POST("/execute", { body: { language: "python", code: "", webhook: { secret: "s" } } });
   // @ts-expect-error
   await client.GET("/nowhere");
 }
