@@ -68,6 +68,8 @@ typedef bool jail_usage_fn(struct jail *j, const struct sandbox *s, bool denied,
 typedef bool jail_alone_fn(struct jail *j, const struct sandbox *s);
 /* Kills everything inside. Idempotent; cannot fail; end of file on ctl is the fact. */
 typedef void jail_kill_fn(struct jail *j, const struct sandbox *s);
+/* Persistent ones: none of its processes gets any processor time, or they go on. */
+typedef int jail_freeze_fn(struct jail *j, const struct sandbox *s, bool frozen, struct err *e);
 /* Lets go: closes all descriptors; whatever still lives inside dies. */
 typedef void jail_release_fn(struct jail *j, struct sandbox *s);
 /* Why did a sandbox die on its own? Words for the caller, or "". */
@@ -111,6 +113,7 @@ struct jail_ops {
     jail_usage_fn *usage;
     jail_alone_fn *alone;
     jail_kill_fn *kill;
+    jail_freeze_fn *freeze; /* NULL: impossible */
     jail_release_fn *release;
     jail_failure_fn *failure;
     jail_state_fn *state;
@@ -125,6 +128,7 @@ enum { JAIL_VERSION_MAX = 32, JAIL_WORDS_MAX = 128 };
 struct jail {
     const struct jail_ops *ops;
     unsigned traits;
+    bool freezes;                      /* sandboxes can be frozen */
     bool mounts_dependencies;          /* sandbox_spec.dependencies is understood */
     char lazy_refused[JAIL_WORDS_MAX]; /* why sandbox_spec.lazy is impossible; "": it is not */
     unsigned templates;                /* BIT of each that it can warm */

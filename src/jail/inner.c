@@ -46,7 +46,7 @@ struct inner {
     TAILQ_HEAD(, helper) idle, helpers; /* helpers: taken or lingering */
     size_t idle_n, idle_max;
     uint32_t next_token;
-    bool dead;
+    bool dead, ready, frozen;
     unsigned writable;
     char failure[FAILURE_MAX];
     struct event ctl, tell, spare;
@@ -258,6 +258,8 @@ static int inner_take(struct jail *j, const struct sandbox_spec *s, struct sandb
     if (in->dead)
         return err_set(e, ERR_HOST, "the sandbox has ended%s%s", in->failure[0] ? ": " : "",
                        in->failure);
+    if (in->frozen && !in->conf.wake(in->conf.user))
+        return err_set(e, ERR_BUSY, "the sandbox is paused");
     for (int i = 0; i < TRIES_MAX && r == -EPIPE; i++) {
         h = idle_one(in, warm && i == 0, e);
         if (!h)
@@ -390,8 +392,24 @@ static void on_ctl(evutil_socket_t fd, short what, void *user)
         on_dead(in);
     else if (got.m.verb == INIT_FAILED)
         (void)snprintf(in->failure, sizeof in->failure, "%.*s", (int)got.m.name_n, got.words);
-    else if (got.m.verb == INIT_READY)
+    else if (got.m.verb == INIT_READY) {
         in->writable = (unsigned)got.m.arg;
+        in->ready = true;
+    }
+}
+
+int inner_freeze(struct jail *j, bool frozen, struct err *e)
+{
+    struct inner *in = inner_of(j);
+
+    if (in->dead)
+        return err_set(e, ERR_ABSENT, "the sandbox has ended");
+    if (!in->ready)
+        return err_set(e, ERR_BUSY, "the sandbox is still being made");
+    if (in->conf.jail->ops->freeze(in->conf.jail, &in->sandbox, frozen, e) < 0)
+        return -1;
+    in->frozen = frozen;
+    return 0;
 }
 
 void inner_kill(struct jail *j)

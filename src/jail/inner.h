@@ -28,12 +28,17 @@ struct inner_conf {
     struct jail *jail;       /* borrowed: makes the sandbox */
     struct sandbox_spec spec;
     unsigned start_ms; /* a program must have been started by then: a tenant can stop helpers */
+    /* Something is to be done in it while it is frozen. False: that is refused; true: it has been
+     * thawed. */
+    bool (*wake)(void *user);
     void (*dead)(void *user); /* the sandbox is gone; once, from the loop */
     void *user;
 };
 
 /* Usable at once. If the sandbox cannot be made, dead() tells later. Closed by ops->close(). */
 must_check int inner_open(const struct inner_conf *conf, struct jail **ret, struct err *e);
+/* All its processes stop, or go on. */
+must_check int inner_freeze(struct jail *j, bool frozen, struct err *e);
 void inner_kill(struct jail *j); /* everything inside dies; the ends of helpers follow */
 bool inner_is_dead(const struct jail *j);
 const char *inner_failure(const struct jail *j); /* why it died by itself, or "" */

@@ -88,6 +88,20 @@ void launched_kill(struct jail *j, const struct sandbox *s)
         (void)shutdown(s->ctl, SHUT_RDWR);
 }
 
+int launched_freeze(struct jail *j, const struct sandbox *s, bool frozen, struct err *e)
+{
+    struct launched *n = launched_of(j);
+    struct launch_msg m = {.verb = frozen ? LAUNCH_FREEZE : LAUNCH_THAW, .id = s->id};
+    int r;
+
+    if (!j->freezes)
+        return err_set(e, ERR_DENIED,
+                       "this host cannot pause sandboxes: it has no control groups "
+                       "that freeze processes");
+    r = outbox_send(&n->outbox, &m, sizeof m, NULL, 0);
+    return r < 0 ? err_sys(e, r, "ask the launcher to pause a sandbox") : 0;
+}
+
 void launched_release(struct jail *j, struct sandbox *s)
 {
     struct launched *n = launched_of(j);
@@ -260,6 +274,7 @@ static int start(struct launched *n, const struct jail_conf *given, struct err *
     outbox_open(&n->outbox, n->loop, n->sock);
     n->jail.traits = hello.traits;
     n->jail.templates = hello.templates;
+    n->jail.freezes = hello.flags & LAUNCH_FREEZES;
     hello.dirs[sizeof hello.dirs - 1] = '\0';
     if (!(hello.flags & LAUNCH_LAZY))
         (void)snprintf(n->jail.lazy_refused, sizeof n->jail.lazy_refused, "%.*s",

@@ -112,6 +112,7 @@ jail_take_fn launched_take;
 jail_usage_fn launched_usage;
 jail_alone_fn launched_alone;
 jail_kill_fn launched_kill;
+jail_freeze_fn launched_freeze;
 jail_release_fn launched_release;
 jail_failure_fn launched_failure;
 jail_workspace_fn launched_workspace;
@@ -123,8 +124,9 @@ jail_close_fn launched_close;
     {                                                                                              \
         .name = (jail_name), .probe = launched_probe, .take = launched_take,                       \
         .usage = launched_usage, .alone = launched_alone, .kill = launched_kill,                   \
-        .release = launched_release, .failure = launched_failure, .state = launched_state,         \
-        .workspace = launched_workspace, .ask = launched_ask, .close = launched_close,             \
+        .freeze = launched_freeze, .release = launched_release, .failure = launched_failure,       \
+        .state = launched_state, .workspace = launched_workspace, .ask = launched_ask,             \
+        .close = launched_close,                                                                   \
     }
 
 struct launched_kind {

@@ -22,6 +22,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -180,23 +181,50 @@ static int refuse_to_start(const struct err *e)
     return EXIT_FAILURE;
 }
 
+/*
+ * Waits for the end of the launcher, which has the other end of the pipe, alone: keepers close what
+ * is not theirs. That end closes when the launcher dies, but the launcher is not dead before all
+ * that is below it; and what is frozen cannot die.
+ */
+static int await(const struct launcher *l, pid_t pid, int end)
+{
+    struct pollfd p = {.fd = end, .events = POLLIN};
+    int status = 0;
+
+    while (poll(&p, 1, -1) < 0 && errno == EINTR)
+        ;
+    cgroups_thaw(&l->slots.cgroups);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
 /* One life of a launcher. */
 static int start_once(struct launcher *l, bool *ret_accident, struct err *e)
 {
-    int status = 0;
+    cleanup_close int here = -1, there = -1;
+    int status, ends[2], r;
     pid_t pid;
 
     if (prepare(l, e) < 0)
         return -1;
+    r = fd_pipe(ends);
+    if (r < 0) {
+        clean_up(l);
+        return err_sys(e, r, "pipe to the launcher");
+    }
+    here = ends[0], there = ends[1];
     pid = start(l, e);
     if (pid < 0) {
         clean_up(l); /* before somebody is refused, who may kill us */
         return -1;
     }
-    if (pid == 0)
+    if (pid == 0) {
+        closep(&here);
         launcher_main(l);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    }
+    closep(&there);
+    status = await(l, pid, here);
     *ret_accident = !WIFEXITED(status) || WEXITSTATUS(status) != EXIT_SUCCESS;
     clean_up(l);
     return 0;
@@ -208,7 +236,7 @@ static int start_again(struct launcher *l)
 
     for (int restarts = 0; restarts < RESTARTS_MAX; restarts++) {
         uint64_t born_us = clock_us(); /* monotonic: a clock that is set does not matter */
-        bool accident;
+        bool accident = false;
 
         if (start_once(l, &accident, &e) < 0)
             return refuse_to_start(&e);

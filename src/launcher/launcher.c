@@ -119,6 +119,7 @@ static int hand_over(struct launcher *l, struct slot *s, struct launch_msg *m, c
     if (r < 0)
         return err_sys(e, r, "keeper of slot %u", s->index);
     slot_become(s, SLOT_MAKING);
+    s->frozen = false;
     s->id = m->id;
     return 0;
 }
@@ -154,13 +155,23 @@ static bool shrink(struct launcher *l)
     return later;
 }
 
-/* One that its keeper has not told of yet is killed when it does. */
-static void slot_kill(struct slot *s)
+static void slot_freeze(struct launcher *l, struct slot *s, bool frozen)
+{
+    s->frozen = frozen;
+    if (s->state == SLOT_LIVE)
+        (void)!cgroup_slot_freeze(&l->slots.cgroups, s->index, frozen);
+}
+
+/* One that its keeper has not told of yet is killed when it does. A frozen one dies when it is let
+ * go on, and before it could do anything. */
+static void slot_kill(struct launcher *l, struct slot *s)
 {
     s->doomed = true;
     for (int tries = 0; s->pidfd >= 0 && tries < KILLS_MAX; tries++)
         if (sys_pidfd_kill(s->pidfd) == 0 || errno == ESRCH)
             break;
+    if (s->frozen)
+        slot_freeze(l, s, false);
 }
 
 /* The keeper itself is gone or could not start. Its sandbox would outlive it, and without its slot
@@ -173,7 +184,7 @@ static void bury_keeper(struct launcher *l, struct slot *s, const struct err *e)
     if (s->state == SLOT_MAKING && l->slots.kind->rooted)
         l->orphan_looks = ORPHAN_LOOKS;
     if (busy)
-        slot_kill(s);
+        slot_kill(l, s);
     if (busy)
         slot_close(&l->slots, s);
     else
@@ -297,11 +308,33 @@ static void verb_kill(struct launcher *l, struct launch_msg *m, int *fds, size_t
         struct slot *s = &l->slots.slot[i];
 
         if (slot_is_busy(s) && s->id == m->id)
-            slot_kill(s);
+            slot_kill(l, s);
     }
     for (size_t t = 0; t < TEMPLATE_COUNT; t++)
         for (struct pending *p = l->waiting[t].first; p; p = p->next)
             p->doomed |= p->msg.id == m->id;
+}
+
+static void freeze(struct launcher *l, const struct launch_msg *m, bool frozen)
+{
+    for (size_t i = 0; i < l->slots.n; i++) {
+        struct slot *s = &l->slots.slot[i];
+
+        if (slot_is_busy(s) && s->id == m->id && !s->doomed)
+            slot_freeze(l, s, frozen);
+    }
+}
+
+static void verb_freeze(struct launcher *l, struct launch_msg *m, int *fds, size_t n)
+{
+    fd_close_all(fds, n);
+    freeze(l, m, true);
+}
+
+static void verb_thaw(struct launcher *l, struct launch_msg *m, int *fds, size_t n)
+{
+    fd_close_all(fds, n);
+    freeze(l, m, false);
 }
 
 static void verb_measure(struct launcher *l, struct launch_msg *m, int *fds, size_t n)
@@ -325,6 +358,8 @@ static const struct {
 } daemon_verbs[] = {
     {LAUNCH_PREPARE, verb_prepare},
     {LAUNCH_KILL,    verb_kill   },
+    {LAUNCH_FREEZE,  verb_freeze },
+    {LAUNCH_THAW,    verb_thaw   },
     {LAUNCH_MEASURE, verb_measure},
     {LAUNCH_DISCARD, verb_discard},
 };
@@ -348,7 +383,9 @@ static void on_started(struct launcher *l, struct slot *s, struct launch_msg *m,
     slot_become(s, SLOT_LIVE);
     s->pidfd = take_fd(pidfd);
     if (s->doomed)
-        slot_kill(s);
+        slot_kill(l, s);
+    else if (s->frozen)
+        slot_freeze(l, s, true);
     s->oom_before = oom_kills(s);
     m->flags = l->slots.cgroups.version == 2 ? LAUNCH_CGROUP2 : 0;
     launcher_say(l, m, s->cgroup.usage,

@@ -142,6 +142,8 @@ void launcher_main(struct launcher *l)
         hello.traits = traits(l);
         hello.templates = templates(l);
         lend_tell(&l->slots, &hello);
+        if (l->slots.cgroups.version == 2 || cgroups_has(&l->slots.cgroups, CG_FREEZER))
+            hello.flags |= l->slots.cgroups.version ? LAUNCH_FREEZES : 0;
         (void)snprintf(hello.workspace, sizeof hello.workspace, "%s",
                        l->slots.cgroups.version == 2   ? "cgroup2"
                        : l->slots.cgroups.version == 1 ? "cgroup1"

@@ -326,7 +326,7 @@ struct slot *slot_open(struct slots *all, enum plan_template t, bool space, stru
         return (void)err_set(e, ERR_BUSY, "all %d slots are in use", SLOTS_MAX), NULL;
     *s = (struct slot){
         .index = all->next_index++, .template = t, .space = space, .keeper = -1, .pidfd = -1};
-    if (cgroup_slot_open(&all->cgroups, s->index, &s->cgroup, e) < 0)
+    if (cgroup_slot_open(&all->cgroups, s->index, !has_zygote(s) && !s->space, &s->cgroup, e) < 0)
         return NULL;
     slot_become(s, SLOT_IDLE);
     if (start_keeper(all, s, e) < 0) {

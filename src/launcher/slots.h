@@ -27,6 +27,7 @@ struct slot {
     enum slot_state state; /* changed by slot_become() alone */
     bool told;             /* the daemon has its usage descriptors */
     bool lost;             /* its keeper did not take a sandbox: it is gone */
+    bool frozen;           /* its sandbox is to get no processor time */
     bool doomed;           /* its sandbox was to be killed before the keeper had made it */
     unsigned index;        /* unique for the life of the launcher */
     enum plan_template template;

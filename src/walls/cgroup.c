@@ -24,10 +24,8 @@ enum {
 };
 
 static const char *const controller_names[] = {
-    [CG_MEMORY] = "memory",
-    [CG_PIDS] = "pids",
-    [CG_CPU] = "cpu",
-    [CG_CPUACCT] = "cpuacct",
+    [CG_MEMORY] = "memory",   [CG_PIDS] = "pids",       [CG_CPU] = "cpu",
+    [CG_CPUACCT] = "cpuacct", [CG_FREEZER] = "freezer",
 };
 _Static_assert(ARRAY_LEN(controller_names) == CG_CONTROLLER_COUNT, "every controller has a name");
 
@@ -263,11 +261,10 @@ static bool open_v2(struct cgroups *c, pid_t daemon)
 
 void cgroups_open(struct cgroups *ret, pid_t daemon)
 {
-    struct cgroups c = {
-        .dir = {-1, -1, -1, -1},
-          .up = {-1, -1, -1, -1}
-    };
+    struct cgroups c = {0};
 
+    for (size_t k = 0; k < CG_CONTROLLER_COUNT; k++)
+        c.dir[k] = c.up[k] = -1;
     (void)snprintf(c.name, sizeof c.name, "sandbox-executor.%d", (int)getpid());
     (void)snprintf(c.why, sizeof c.why, "no writable cgroup with memory and pids controllers");
     if (open_v1(&c)) {
@@ -317,14 +314,14 @@ static int open_in_slot(const struct cgroups *c, enum cgroup_controller k, unsig
     return fd < 0 ? -errno : fd;
 }
 
-static int slot_files(const struct cgroups *c, struct cgroup_slot *s)
+static int slot_files(const struct cgroups *c, bool freezes, struct cgroup_slot *s)
 {
     size_t hierarchies = c->version == 2 ? 1 : CG_CONTROLLER_COUNT;
     char name[16];
 
     (void)snprintf(name, sizeof name, "s%u", s->index);
     for (size_t k = 0; k < hierarchies; k++) {
-        if (c->dir[k] < 0)
+        if (c->dir[k] < 0 || (k == CG_FREEZER && !freezes))
             continue;
         if (mkdirat(c->dir[k], name, 0755) < 0 && errno != EEXIST)
             return -errno;
@@ -346,7 +343,7 @@ static int slot_files(const struct cgroups *c, struct cgroup_slot *s)
     return 0;
 }
 
-int cgroup_slot_open(const struct cgroups *c, unsigned index, struct cgroup_slot *ret,
+int cgroup_slot_open(const struct cgroups *c, unsigned index, bool freezes, struct cgroup_slot *ret,
                      struct err *e)
 {
     struct cgroup_slot s = {.index = index};
@@ -356,7 +353,7 @@ int cgroup_slot_open(const struct cgroups *c, unsigned index, struct cgroup_slot
         s.procs[i] = -1;
     for (size_t i = 0; i < CG_USAGE_COUNT; i++)
         s.usage[i] = -1;
-    r = c->version ? slot_files(c, &s) : 0;
+    r = c->version ? slot_files(c, freezes, &s) : 0;
     if (r < 0) {
         cgroup_slot_close(&s);
         (void)cgroup_slot_remove(c, index);
@@ -516,6 +513,36 @@ bool cgroup_slot_clean(const struct cgroups *c, struct cgroup_slot *s)
     if (!s->baseline)
         s->baseline = now < BASELINE_MAX ? now : BASELINE_MAX;
     return now <= s->baseline + RESIDUE_MAX;
+}
+
+int cgroup_slot_freeze(const struct cgroups *c, unsigned index, bool frozen)
+{
+    char path[64];
+
+    if (!c->version || dir_of(c, CG_FREEZER) < 0)
+        return -ENOTSUP;
+    (void)snprintf(path, sizeof path, "s%u/%s", index,
+                   c->version == 2 ? "cgroup.freeze" : "freezer.state");
+    if (c->version == 2)
+        return write_at(dir_of(c, CG_FREEZER), path, frozen ? "1" : "0");
+    return write_at(dir_of(c, CG_FREEZER), path, frozen ? "FROZEN" : "THAWED");
+}
+
+void cgroups_thaw(const struct cgroups *c)
+{
+    cleanup_close int again = -1;
+    cleanup_with(closedirp) DIR *d = NULL;
+
+    if (c->version != 1 || c->dir[CG_FREEZER] < 0)
+        return;
+    again = openat(c->dir[CG_FREEZER], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    d = again >= 0 ? fdopendir(again) : NULL;
+    if (!d)
+        return;
+    (void)take_fd(&again); /* closedir() closes it */
+    for (struct dirent *at; (at = readdir(d));)
+        if (at->d_type == DT_DIR && at->d_name[0] == 's')
+            (void)!cgroup_slot_freeze(c, (unsigned)strtoul(at->d_name + 1, NULL, 10), false);
 }
 
 int cgroup_enter(const int procs[CG_CONTROLLER_COUNT])

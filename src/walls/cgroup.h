@@ -22,7 +22,14 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
-enum cgroup_controller { CG_MEMORY, CG_PIDS, CG_CPU, CG_CPUACCT, CG_CONTROLLER_COUNT };
+enum cgroup_controller {
+    CG_MEMORY,
+    CG_PIDS,
+    CG_CPU,
+    CG_CPUACCT,
+    CG_FREEZER, /* version 2 has it in every group */
+    CG_CONTROLLER_COUNT,
+};
 enum cgroup_usage {
     CG_USED_CPU,
     CG_USED_MEMORY,
@@ -58,8 +65,13 @@ bool cgroups_has(const struct cgroups *c, enum cgroup_controller k);
 /* Removes our groups, as far as they are empty. */
 void cgroups_close(struct cgroups *c);
 
-must_check int cgroup_slot_open(const struct cgroups *c, unsigned index, struct cgroup_slot *ret,
-                                struct err *e);
+/* freezes: sandboxes in it are to be paused (version 1 has another hierarchy for that). */
+must_check int cgroup_slot_open(const struct cgroups *c, unsigned index, bool freezes,
+                                struct cgroup_slot *ret, struct err *e);
+/* No process in it gets any processor time, or they go on. 0 or -errno. */
+must_check int cgroup_slot_freeze(const struct cgroups *c, unsigned index, bool frozen);
+/* Lets all slots go on. Processes that version 1 has frozen cannot even die. */
+void cgroups_thaw(const struct cgroups *c);
 void cgroup_slot_close(struct cgroup_slot *s);
 /* False while a process is left in it. */
 bool cgroup_slot_remove(const struct cgroups *c, unsigned index);

@@ -270,10 +270,11 @@ static void make_sandbox(struct keeper *k, struct launch_msg *m, int *fds, size_
  * that is lost on the way would be a group that is not entered. */
 static int keep_only(struct keeper *k)
 {
-    int *mine[] = {&k->sock,     &k->mntns,    &k->program,  &k->devices,
-                   &k->procs[0], &k->procs[1], &k->procs[2], &k->procs[3]};
+    int *mine[4 + CG_CONTROLLER_COUNT] = {&k->sock, &k->mntns, &k->program, &k->devices};
     int at = 3;
 
+    for (size_t i = 0; i < CG_CONTROLLER_COUNT; i++)
+        mine[4 + i] = &k->procs[i];
     for (size_t i = 0; i < ARRAY_LEN(mine); i++)
         if (*mine[i] >= 0) {
             int moved = fcntl(*mine[i], F_DUPFD_CLOEXEC, DUP_BASE);

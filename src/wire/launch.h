@@ -17,6 +17,9 @@ enum launch_verb {
                            not 0: the walk stops beyond workspace_max or workspace_files */
     LAUNCH_DISCARD,     /* remove the kept `workspace`; fd: takes a struct launch_measured */
 
+    LAUNCH_FREEZE, /* sandbox `id`, a persistent one, gets no processor time, */
+    LAUNCH_THAW,   /* or goes on */
+
     /* launcher to daemon */
     LAUNCH_HELLO,   /* first message, and again after a restart: traits this host gives */
     LAUNCH_STARTED, /* sandbox `id` runs in `slot`; fds when the slot is new: cpu, memory, oom, pids
@@ -32,6 +35,7 @@ enum {
     LAUNCH_CGROUP2 = 4,      /* STARTED: usage files are those of version 2 */
     LAUNCH_RETIRED = 8,      /* DEAD: the slot is closed, its usage files are void */
     LAUNCH_HOST_NET = 16,    /* PREPARE: the host's network instead of one of its own */
+    LAUNCH_FREEZES = 32, /* HELLO: FREEZE is understood */
     LAUNCH_LAZY = 64, /* HELLO: host directories can be lent (lazy.h); else `dirs` says why */
 };                    /* flags */
 

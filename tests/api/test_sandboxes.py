@@ -92,7 +92,7 @@ def test_delete_ends_everything_and_leaves_the_host_clean(daemon):
 
 def test_the_default_sandbox_can_be_deleted_and_comes_back_fresh(make_daemon):
     daemon = make_daemon()
-    assert daemon.request("GET", "/v1/sandboxes").json() == {"sandboxes": []}
+    assert daemon.request("GET", "/v1/sandboxes").json()["sandboxes"] == []
     box = Sandbox(daemon)
     box.sh("echo x > /workspace/x")
     assert [s["name"] for s in daemon.request("GET", "/v1/sandboxes").json()["sandboxes"]] == ["default"]

@@ -117,3 +117,18 @@ await check('Sandbox.createSnapshot', () =>
   withSandbox(async (sandbox) => {
     if (sandbox.createSnapshot) await assert.rejects(sandbox.createSnapshot(), /no snapshots/)
   }))
+
+await check('Sandbox.pause', () =>
+  withSandbox(async (sandbox) => {
+    const pause = (sandbox.pause ?? sandbox.betaPause).bind(sandbox)
+    await sandbox.files.write('/tmp/kept', 'kept')
+    await pause()
+    assert.equal((await sandbox.getInfo()).state, 'paused')
+    assert.equal(await sandbox.isRunning(), false)
+    assert.deepEqual((await Sandbox.list({ query: { state: ['paused'] } }).nextItems()).map((s) => s.sandboxId), [
+      sandbox.sandboxId,
+    ])
+    const again = await Sandbox.connect(sandbox.sandboxId)
+    assert.equal((await again.getInfo()).state, 'running')
+    assert.equal(await again.files.read('/tmp/kept'), 'kept')
+  }))

@@ -214,21 +214,6 @@ static void arm_end(struct persistent *p)
         arm(p, left);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *user)
-{
-    struct persistent *p = user;
-
-    (void)fd, (void)what;
-    if (p->state == PERSISTENT_ENDING)
-        try_free(p);
-    else if (end_left(p) == 0)
-        end(p, "lifetime");
-    else if (idle_left(p) == 0)
-        end(p, "idle");
-    else
-        arm_end(p);
-}
-
 void persistent_set_end(struct persistent *p, uint64_t span_ms)
 {
     struct timespec now;
@@ -247,14 +232,59 @@ void persistent_lengthen(struct persistent *p, uint64_t span_ms)
 
 int persistent_pause(struct persistent *p, struct err *e)
 {
-    (void)p;
-    return err_set(e, ERR_HOST, "pausing is not there yet");
+    if (p->state != PERSISTENT_RUNNING)
+        return 0;
+    if (inner_freeze(p->inside.jail, true, e) < 0)
+        return -1;
+    move(p, PERSISTENT_PAUSED);
+    arm_end(p);
+    log_event(&p->all->app->log, LOG_INFO, "sandbox_paused", LOG_STR("sandbox_id", p->id));
+    return 0;
 }
 
 int persistent_resume(struct persistent *p, struct err *e)
 {
-    (void)p;
-    return err_set(e, ERR_HOST, "pausing is not there yet");
+    if (p->state != PERSISTENT_PAUSED)
+        return 0;
+    if (inner_freeze(p->inside.jail, false, e) < 0)
+        return -1;
+    move(p, PERSISTENT_RUNNING);
+    p->life.used_us = clock_us();
+    persistent_set_end(p, p->life.span_ms);
+    log_event(&p->all->app->log, LOG_INFO, "sandbox_resumed", LOG_STR("sandbox_id", p->id));
+    return 0;
+}
+
+bool persistent_wake(struct persistent *p)
+{
+    struct err ignored;
+
+    if (p->state == PERSISTENT_PAUSED && p->life.wakes)
+        (void)!persistent_resume(p, &ignored);
+    return p->state == PERSISTENT_RUNNING;
+}
+
+static void end_of_life(struct persistent *p)
+{
+    struct err e;
+
+    if (!p->life.pause_at_end || persistent_pause(p, &e) < 0)
+        end(p, "lifetime");
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *user)
+{
+    struct persistent *p = user;
+
+    (void)fd, (void)what;
+    if (p->state == PERSISTENT_ENDING)
+        try_free(p);
+    else if (end_left(p) == 0)
+        end_of_life(p);
+    else if (idle_left(p) == 0)
+        end(p, "idle");
+    else
+        arm_end(p);
 }
 
 bool persistent_ports_are_private(const struct persistent *p)
@@ -287,6 +317,11 @@ const char *persistent_pair(const struct persistent *p, const char *key)
         if (strcmp(p->label.pairs[i].key, key) == 0)
             return p->label.pairs[i].value;
     return NULL;
+}
+
+static bool on_wake(void *user)
+{
+    return persistent_wake(user);
 }
 
 static void on_dead(void *user)
@@ -476,6 +511,7 @@ static int start(struct persistent *p, struct err *e)
                  .host_network = p->network == NET_HOST,
                  .dependencies = p->packages ? shelf_item_name(p->packages) : NULL},
         .start_ms = (unsigned)a->config.helper_answer_ms,
+        .wake = on_wake,
         .dead = on_dead,
         .user = p,
     };
@@ -708,6 +744,19 @@ int sandboxes_find(struct sandboxes *s, const char *id, struct persistent **ret,
         return 0;
     }
     return err_set(e, ERR_ABSENT, "no sandbox '%.128s'", id);
+}
+
+int sandboxes_find_awake(struct sandboxes *s, const char *id, struct persistent **ret,
+                         struct err *e)
+{
+    struct persistent *p;
+
+    if (sandboxes_find(s, id, &p, e) < 0)
+        return -1;
+    if (!persistent_wake(p))
+        return err_set(e, ERR_BUSY, "the sandbox is paused: resume it first");
+    *ret = p;
+    return 0;
 }
 
 int sandboxes_open(struct app *a, struct sandboxes **ret, struct err *e)

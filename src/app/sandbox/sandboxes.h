@@ -195,6 +195,9 @@ must_check int sandboxes_create(struct sandboxes *s, const struct persistent_spe
 /* By id or name; "default" is made when it is not there. ERR_ABSENT. */
 must_check int sandboxes_find(struct sandboxes *s, const char *id, struct persistent **ret,
                               struct err *e);
+/* The same for something that is to be done in it: one that is paused is woken, or refused. */
+must_check int sandboxes_find_awake(struct sandboxes *s, const char *id, struct persistent **ret,
+                                    struct err *e);
 
 /* Which sandboxes, and how many of them. */
 struct sandboxes_query {
@@ -223,6 +226,9 @@ void persistent_lengthen(struct persistent *p, uint64_t span_ms);
  * it is resumed. */
 must_check int persistent_pause(struct persistent *p, struct err *e);
 must_check int persistent_resume(struct persistent *p, struct err *e);
+/* A request wants something done in it: resumes it if it is paused and may be woken. False: it is
+ * paused, or ends. */
+bool persistent_wake(struct persistent *p);
 /* Do its ports need the traffic token? Where its loopback is the host's they always do: else all
  * that listens on the host would be open to strangers. */
 bool persistent_ports_are_private(const struct persistent *p);

@@ -16,7 +16,7 @@ api_fn api_run, api_run_streaming, api_write_file, api_read_file, api_delete_fil
 api_fn api_delete_dir, api_list_dir, api_start_process, api_list_processes, api_kill_process;
 api_fn api_koyeb_health, api_process_logs, api_bind_port, api_unbind_port;
 api_fn api_sandbox_create, api_sandboxes_list, api_sandbox_get, api_sandbox_delete;
-api_fn api_sandbox_port;
+api_fn api_sandbox_port, api_sandbox_pause, api_sandbox_resume, api_sandbox_lifetime;
 api_fn api_raw_get, api_raw_put, api_raw_delete;
 api_fn api_files_stat, api_files_exists, api_files_list, api_files_move, api_files_copy;
 api_fn api_files_watch, api_files_sign, api_files_upload;
@@ -42,7 +42,7 @@ struct execute_body {
 };
 extern const struct shape execute_shape; /* its checks want the struct app as `user` */
 
-extern const struct shape inspect_shape, sync_shape, reset_shape, create_shape;
+extern const struct shape inspect_shape, sync_shape, reset_shape, create_shape, lifetime_shape;
 extern const struct shape dependencies_shape, packages_shape;
 
 /* Who answers what: one row per dialect; ends with NULL. */

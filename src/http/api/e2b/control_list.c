@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /v2/sandboxes: which sandboxes there are, page by page. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "app/daemon/app.h"
 #include "http/api/e2b/control.h"
 #include "http/api/e2b/e2b.h"
+#include "http/api/sandboxes/sandbox_query.h"
 #include "http/server/h1.h"
-#include "http/server/route.h"
 
 enum {
     PAGE_MAX = 100,
@@ -19,75 +17,7 @@ enum {
     FIELD_MAX = 128,
 };
 
-/* ---- the filter by metadata ---- */
-
-/* Decodes in place, once; '+' is a space. */
-static bool decode(char *text)
-{
-    for (char *p = text; *p; p++)
-        if (*p == '+')
-            *p = ' ';
-    return route_decode(text, strlen(text), text);
-}
-
-/* "a=1&b=x%20y", decoded once more as a whole before: E2B's clients encode it three times. Cuts the
- * text to pieces, which the pairs point to. */
-static bool parse_pairs(char *text, struct exec_var *out, size_t *ret_n)
-{
-    char *rest = text, *one;
-
-    *ret_n = 0;
-    if (!decode(text))
-        return false;
-    while ((one = strsep(&rest, "&"))) {
-        char *value = strchr(one, '=');
-
-        if (!*one)
-            continue;
-        if (!value || *ret_n == PERSISTENT_PAIRS_MAX)
-            return false;
-        *value++ = '\0';
-        if (!decode(one) || !decode(value))
-            return false;
-        out[(*ret_n)++] = (struct exec_var){
-            {one,   strlen(one)  },
-            {value, strlen(value)}
-        };
-    }
-    return true;
-}
-
-/* ---- the other parameters ---- */
-
-static bool parse_states(const char *text, unsigned *ret)
-{
-    *ret = 0;
-    for (const char *p = text; *p; p += *p == ',') {
-        size_t n = strcspn(p, ",");
-
-        if (n == 7 && memcmp(p, "running", n) == 0)
-            *ret |= BIT(PERSISTENT_RUNNING);
-        else if (n == 6 && memcmp(p, "paused", n) == 0)
-            *ret |= BIT(PERSISTENT_PAUSED);
-        else
-            return false;
-        p += n;
-    }
-    return true;
-}
-
-static bool parse_number(const char *text, uint64_t least, uint64_t most, uint64_t *ret)
-{
-    unsigned long long n;
-    char *end;
-
-    errno = 0;
-    n = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || n < least || n > most)
-        return false;
-    *ret = n;
-    return true;
-}
+/* ---- the parameters ---- */
 
 /* RFC 3339, to milliseconds since 1970. */
 static bool parse_time(const char *text, int64_t *ret)
@@ -119,12 +49,12 @@ static const char *read_query(const struct http_call *c, struct sandboxes_query 
     char word[WORD_MAX];
 
     *limit = PAGE_MAX;
-    if (http_query(c, "state", word, sizeof word) && !parse_states(word, &q->states))
+    if (http_query(c, "state", word, sizeof word) && !query_states(word, &q->states))
         return "state must be running, paused or both with a comma";
-    if (http_query(c, "limit", word, sizeof word) && !parse_number(word, 1, PAGE_MAX, limit))
+    if (http_query(c, "limit", word, sizeof word) && !query_number(word, 1, PAGE_MAX, limit))
         return "limit must be from 1 to 100";
     if (http_query(c, "nextToken", word, sizeof word) && word[0] &&
-        !parse_number(word, 1, UINT64_MAX, &q->after))
+        !query_number(word, 1, UINT64_MAX, &q->after))
         return "nextToken is none of this server";
     if (http_query(c, "startedAfter", word, sizeof word) && !parse_time(word, &q->since_ms))
         return "startedAfter must be a time as in RFC 3339";
@@ -165,7 +95,8 @@ static void list(struct http_call *c, unsigned states)
     wrong = read_query(c, &q, &limit);
     if (!wrong && http_query(c, "metadata", text, sizeof text)) {
         q.pairs = pairs;
-        if (!parse_pairs(text, pairs, &q.pairs_n))
+        /* E2B's clients encode it once more than there are levels. */
+        if (!query_decode(text) || !query_pairs(text, pairs, &q.pairs_n))
             wrong = "metadata must be pairs of names and values";
     }
     if (http_query(c, "template", template, sizeof template) && template[0])

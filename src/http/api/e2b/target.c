@@ -183,6 +183,23 @@ static struct persistent *find(const struct http_call *c, const struct target *t
     return t->id[0] ? sandboxes_get(http_app(c)->sandboxes, t->id) : find_signed(c);
 }
 
+/* Behind the check of its token, so that no stranger wakes it: is it there for a request? A paused
+ * one that is not to be woken is as good as gone. */
+static bool is_awake(struct http_call *c, struct persistent *p)
+{
+    if (persistent_wake(p))
+        return true;
+    e2b_reply_gone(c, p->id);
+    return false;
+}
+
+/* What asks only whether it runs does not wake it. */
+static bool refuse_paused(struct http_call *c, const struct persistent *p)
+{
+    e2b_reply_gone(c, p->id);
+    return false;
+}
+
 static bool is_signed_for(const struct http_call *c, const struct persistent *p)
 {
     struct signed_url u;
@@ -211,7 +228,7 @@ static bool refuse_stranger(struct http_call *c)
 bool e2b_admit_envd(struct http_call *c)
 {
     const char *token = http_header(c, "x-access-token");
-    const struct persistent *p;
+    struct persistent *p;
     struct target t;
 
     target_of(c, &t);
@@ -223,16 +240,16 @@ bool e2b_admit_envd(struct http_call *c)
         return false;
     }
     if (strcmp(http_request(c)->path, "/health") == 0)
-        return true;
+        return p->state == PERSISTENT_RUNNING || refuse_paused(c, p);
     if (token ? !secret_text_is(token, p->access.token) : !is_signed_for(c, p))
         return refuse_stranger(c);
     http_trust(c);
-    return true;
+    return is_awake(c, p);
 }
 
 bool e2b_admit_interpreter(struct http_call *c)
 {
-    const struct persistent *p;
+    struct persistent *p;
     struct target t;
 
     target_of(c, &t);
@@ -242,19 +259,19 @@ bool e2b_admit_interpreter(struct http_call *c)
         return false;
     }
     if (strcmp(http_request(c)->path, "/health") == 0)
-        return true;
+        return p->state == PERSISTENT_RUNNING || refuse_paused(c, p);
     if (!secret_text_is(http_header(c, "e2b-traffic-access-token"), p->access.traffic) &&
         !secret_text_is(http_header(c, "x-access-token"), p->access.token)) {
         e2b_reply_text(c, 401, "the token does not open this sandbox");
         return false;
     }
     http_trust(c);
-    return true;
+    return is_awake(c, p);
 }
 
 bool e2b_admit_port(struct http_call *c)
 {
-    const struct persistent *p;
+    struct persistent *p;
     struct target t;
 
     target_of(c, &t);
@@ -274,7 +291,7 @@ bool e2b_admit_port(struct http_call *c)
         e2b_reply_status(c, 403, "this port needs the header E2b-Traffic-Access-Token");
         return false;
     }
-    return true;
+    return is_awake(c, p);
 }
 
 struct persistent *e2b_sandbox(struct http_call *c)

@@ -84,7 +84,7 @@ struct persistent *koyeb_sandbox(struct http_call *c)
     struct persistent *p;
     struct err e;
 
-    if (sandboxes_find(http_app(c)->sandboxes, *id ? id : "default", &p, &e) == 0)
+    if (sandboxes_find_awake(http_app(c)->sandboxes, *id ? id : "default", &p, &e) == 0)
         return p;
     http_reply_error(c, &e);
     return NULL;

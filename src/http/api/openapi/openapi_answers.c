@@ -315,6 +315,7 @@ static const struct openapi_member sandbox_members[] = {
 
 static const struct openapi_member sandboxes_members[] = {
     {"sandboxes", T_LIST("Sandbox"), "those there are"},
+    {"next", "{\"type\":[\"integer\",\"null\"]}", "for `after`; null: there are no more"},
 };
 
 static const struct openapi_member lists_members[] = {

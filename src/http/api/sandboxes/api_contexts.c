@@ -79,7 +79,7 @@ static struct persistent *sandbox_of(struct http_call *c)
     struct persistent *p;
     struct err e;
 
-    if (sandboxes_find(http_app(c)->sandboxes, http_request(c)->param[0], &p, &e) == 0)
+    if (sandboxes_find_awake(http_app(c)->sandboxes, http_request(c)->param[0], &p, &e) == 0)
         return p;
     http_reply_error(c, &e);
     return NULL;

@@ -61,7 +61,7 @@ void api_sandbox_port(struct http_call *c)
     if (port == 0) {
         (void)err_set(&e, ERR_CALLER, "port: '%.16s' is none", param[1]);
         http_reply_error(c, &e);
-    } else if (sandboxes_find(http_app(c)->sandboxes, param[0], &p, &e) < 0) {
+    } else if (sandboxes_find_awake(http_app(c)->sandboxes, param[0], &p, &e) < 0) {
         http_reply_error(c, &e);
     } else {
         proxy_call(c, &(struct proxy_order){.home = p,

@@ -13,6 +13,8 @@
 #include "base/jw.h"
 #include "http/api/api.h"
 #include "http/api/packages/packages.h"
+#include "http/api/sandboxes/sandbox_query.h"
+#include "http/server/h1.h"
 #include "http/server/reply.h"
 
 enum {
@@ -26,6 +28,7 @@ enum {
     MB = 20, /* bits */
     IDLE_MAX_S = 365 * 86400,
     LIST_MAX = 1000, /* sandboxes in one answer */
+    WORD_MAX = 64,
 };
 
 /* ---- what is told ---- */
@@ -216,26 +219,75 @@ static void reply_one(struct http_call *c, int status, const struct persistent *
     http_reply_json(c, status, &body);
 }
 
-void api_sandboxes_list(struct http_call *c)
+/* What is wrong with the parameters; NULL: nothing. `text` is for what the pairs point to. */
+static const char *read_query(const struct http_call *c, struct sandboxes_query *q,
+                              struct exec_var *pairs, char text[H1_TARGET_MAX + 1], uint64_t *limit)
 {
-    struct sandboxes *s = http_app(c)->sandboxes;
+    char word[WORD_MAX];
+
+    *limit = LIST_MAX;
+    if (http_query(c, "state", word, sizeof word) && !query_states(word, &q->states))
+        return "state: must be running, paused, or both with a comma";
+    if (http_query(c, "limit", word, sizeof word) && !query_number(word, 1, LIST_MAX, limit))
+        return "limit: must be from 1 to 1000";
+    if (http_query(c, "after", word, sizeof word) && !query_number(word, 1, UINT64_MAX, &q->after))
+        return "after: must be what `next` said";
+    if (http_query(c, "metadata", text, H1_TARGET_MAX + 1) &&
+        !query_pairs(text, pairs, &q->pairs_n))
+        return "metadata: must be NAME=VALUE, with & between several";
+    q->pairs = pairs;
+    return NULL;
+}
+
+static void reply_list(struct http_call *c, const struct sandboxes_query *q, size_t limit)
+{
+    const struct persistent **page = calloc(limit, sizeof *page);
     struct buf body = BUF_INIT(ONE_MAX);
     struct jw w = JW(&body);
-    const struct persistent *p;
+    bool more = false;
+    size_t n;
 
-    TAILQ_FOREACH(p, &s->list, link)
-    body.max += json_max(p);
+    if (!page) {
+        reply_status(c, 503);
+        return;
+    }
+    n = sandboxes_select(http_app(c)->sandboxes, q, limit, page, &more);
+    for (size_t i = 0; i < n; i++)
+        body.max += json_max(page[i]);
     jw_object(&w);
     jw_key(&w, "sandboxes");
     jw_array(&w);
-    TAILQ_FOREACH(p, &s->list, link)
-    {
-        write_one(&w, p);
+    for (size_t i = 0; i < n; i++) {
+        write_one(&w, page[i]);
         jw_object_end(&w);
     }
     jw_array_end(&w);
+    jw_key(&w, "next");
+    if (more)
+        jw_int(&w, (int64_t)page[n - 1]->life.serial);
+    else
+        jw_null(&w);
     jw_object_end(&w);
+    free(page);
     http_reply_json(c, 200, &body);
+}
+
+void api_sandboxes_list(struct http_call *c)
+{
+    struct sandboxes_query q = {.oldest_first = true};
+    struct exec_var pairs[PERSISTENT_PAIRS_MAX];
+    char text[H1_TARGET_MAX + 1];
+    const char *wrong;
+    uint64_t limit;
+    struct err e;
+
+    wrong = read_query(c, &q, pairs, text, &limit);
+    if (wrong) {
+        (void)err_set(&e, ERR_CALLER, "%s", wrong);
+        http_reply_error(c, &e);
+    } else {
+        reply_list(c, &q, limit);
+    }
 }
 
 static struct persistent *find(struct http_call *c)
@@ -320,11 +372,16 @@ void api_sandbox_get(struct http_call *c)
         .verb = FILE_USAGE, .path = {"", 0}
     };
     struct persistent *p = find(c);
-    struct looking *l = p ? calloc(1, sizeof *l) : NULL;
+    struct looking *l;
     struct err e;
 
     if (!p)
         return;
+    if (p->state == PERSISTENT_PAUSED) { /* no one in there could look */
+        reply_one(c, 200, p);
+        return;
+    }
+    l = calloc(1, sizeof *l);
     if (l)
         l->again = evtimer_new(http_app(c)->base, on_again, l);
     if (!l || !l->again) {
@@ -340,6 +397,56 @@ void api_sandbox_get(struct http_call *c)
         return;
     }
     activity_begin(p, &l->activity, looking_drop);
+}
+
+/* ---- its life ---- */
+
+void api_sandbox_pause(struct http_call *c)
+{
+    struct persistent *p = find(c);
+    struct err e;
+
+    if (!p)
+        return;
+    if (persistent_pause(p, &e) < 0)
+        http_reply_error(c, &e);
+    else
+        reply_one(c, 200, p);
+}
+
+void api_sandbox_resume(struct http_call *c)
+{
+    struct persistent *p = find(c);
+    struct err e;
+
+    if (!p)
+        return;
+    if (persistent_resume(p, &e) < 0)
+        http_reply_error(c, &e);
+    else
+        reply_one(c, 200, p);
+}
+
+struct lifetime_body {
+    double lifetime_s;
+};
+static const struct shape_field lifetime_fields[] = {
+    {"lifetime", SHAPE_NUMBER, SHAPE_REQUIRED, offsetof(struct lifetime_body, lifetime_s), 0,
+     IDLE_MAX_S, NULL, "seconds from now after which its life ends; 0: never"},
+};
+const struct shape lifetime_shape = {lifetime_fields, ARRAY_LEN(lifetime_fields), 0,
+                                     "SandboxLifetime"};
+
+void api_sandbox_lifetime(struct http_call *c)
+{
+    cleanup_with(shaping_done) struct shaping s = {0};
+    struct persistent *p = find(c);
+    struct lifetime_body b = {0};
+
+    if (!p || !dialect_decode(c, &lifetime_shape, &b, &s))
+        return;
+    persistent_set_end(p, (uint64_t)(b.lifetime_s * MS_PER_S));
+    reply_one(c, 200, p);
 }
 
 /* ---- deleting ---- */
