@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Port: a control plane that is told of executions, as their requesters are.
+ * Port: a control plane that wants to hear of executions besides whoever asked
+ * for them.
  *
  * The adapter knows words, addresses, retries and how nothing gets lost. All of it is called on the
  * loop, and calls back from the loop.

@@ -40,7 +40,8 @@ struct told {
 
 struct notify {
     struct entry_list *list;
-    int queue, top; /* owned */
+    int queue; /* owned */
+    /* A descriptor of it would keep the directory from being gone when it is removed. */
     const char *path;
     bool recursive, entries;
     struct watched *dir; /* owned: by wd */
@@ -54,6 +55,15 @@ struct notify {
     } moving; /* a directory that left its place, and may show up in another */
 };
 
+enum { WHOLE_MAX = PATH_MAX + NOTIFY_NAME_MAX };
+
+/* The path of what is `name` in the directory; "": that itself. */
+static const char *whole_path(const struct notify *n, const char *name, char out[WHOLE_MAX])
+{
+    (void)snprintf(out, WHOLE_MAX, "%s%s%s", n->path, *name ? "/" : "", name);
+    return out;
+}
+
 /* ---- what is told ---- */
 
 static void tell(struct notify *n, enum help_event_kind kind, const char *name)
@@ -62,12 +72,14 @@ static void tell(struct notify *n, enum help_event_kind kind, const char *name)
     char *record = malloc(RECORD_MAX);
     bool looks = n->entries && (kind == HELP_EVENT_CREATE || kind == HELP_EVENT_WRITE ||
                                 kind == HELP_EVENT_CHMOD);
+    char whole[WHOLE_MAX];
     ssize_t k = 0;
 
     if (!record)
         _exit(1); /* the daemon sees that the watch has ended */
     if (looks)
-        k = entry_record(n->list, n->top, *name ? name : ".", name, record + sizeof v + v.name_n);
+        k = entry_record(n->list, AT_FDCWD, whole_path(n, strcmp(name, ".") ? name : "", whole),
+                         name, record + sizeof v + v.name_n);
     v.entry_n = k > 0 ? (uint32_t)k : 0;
     v.n = (uint32_t)sizeof v + v.name_n + v.entry_n;
     memcpy(record, &v, sizeof v);
@@ -158,12 +170,10 @@ static bool join(char out[NOTIFY_NAME_MAX], const char *dir, const char *name)
 /* -ENOTDIR: it is none, or a link. */
 static int watch_one(struct notify *n, const char *path)
 {
-    char whole[PATH_MAX + NOTIFY_NAME_MAX];
+    char whole[WHOLE_MAX];
     uint32_t mask = WANTED | (*path ? IN_DONT_FOLLOW : 0);
-    int wd;
+    int wd = inotify_add_watch(n->queue, whole_path(n, path, whole), mask);
 
-    (void)snprintf(whole, sizeof whole, "%s%s%s", n->path, *path ? "/" : "", path);
-    wd = inotify_add_watch(n->queue, whole, mask);
     if (wd < 0)
         return -errno;
     if (n->dirs_n == NOTIFY_DIRECTORIES_MAX && !dir_find(n, wd)) {
@@ -208,8 +218,10 @@ static int add(struct notify *n, const char *path, bool new, size_t depth);
 /* What is in a directory whose watch stands. */
 static int add_below(struct notify *n, const char *path, int wd, bool new, size_t depth)
 {
-    cleanup_close int fd = openat(n->top, *path ? path : ".",
-                                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    char whole[WHOLE_MAX];
+    cleanup_close int fd =
+        open(whole_path(n, path, whole),
+             O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC | (*path ? O_NOFOLLOW : 0));
     struct entries *all = fd >= 0 ? calloc(1, sizeof *all) : NULL;
     char *below = malloc(NOTIFY_NAME_MAX);
     const char *name;
@@ -416,12 +428,14 @@ static void run(struct notify *n, int sock)
 
 static int begin(struct notify *n, enum help_op *ret_op)
 {
+    struct stat st;
     int r;
 
     *ret_op = HELP_OP_OPEN;
-    n->top = open(n->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
-    if (n->top < 0)
+    if (stat(n->path, &st) < 0)
         return -errno;
+    if (!S_ISDIR(st.st_mode))
+        return -ENOTDIR;
     *ret_op = HELP_OP_WATCH;
     n->queue = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (n->queue < 0)
@@ -437,7 +451,7 @@ void notify_serve(int sock, const struct init_msg *m, const char *path)
     int r = -ENOMEM;
 
     if (n) {
-        n->queue = n->top = -1;
+        n->queue = -1;
         n->path = path;
         n->recursive = m->arg & WATCH_RECURSIVE;
         n->entries = m->arg & WATCH_ENTRIES;
@@ -454,7 +468,6 @@ void notify_serve(int sock, const struct init_msg *m, const char *path)
     /* What the watch held goes with the process: it is used for nothing else. */
     if (r >= 0 || !n)
         _exit(0);
-    closep(&n->top);
     closep(&n->queue);
     while (n->dirs_n > 0)
         dir_remove(n, n->dirs_n - 1);

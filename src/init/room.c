@@ -81,8 +81,7 @@ int room_tree(const char *room, bool all)
     return tree < 0 ? -errno : tree;
 }
 
-/* What cannot be removed (a directory that its owner closed) is left to the host's cleaning of
- * /tmp. */
+/* What refuses to go (a directory that its owner closed) is left to whoever cleans /tmp. */
 void room_remove(const char *room)
 {
     cleanup_free char *failed = NULL;

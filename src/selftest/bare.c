@@ -212,8 +212,7 @@ static void end(struct carrier *c, struct job *j)
     j->carrier = NULL;
 }
 
-/* Raising one's own score for the out-of-memory killer takes no privilege; it is raised so that it
- * can be lowered again. */
+/* Whoever is killed early may become one who is killed later, which takes no privilege. */
 void bare_prepare(void)
 {
     cleanup_close int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

@@ -181,7 +181,7 @@ static int enter(struct keeper *k, struct err *e)
     return k->kind->enter(k, e);
 }
 
-/* What a pass misses by forking is found by the next; each death wakes the keeper. */
+/* What a pass misses by forking is found by the next; whoever dies wakes us. */
 void keeper_purge(void)
 {
     for (;;) {

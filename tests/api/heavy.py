@@ -56,6 +56,15 @@ HEAVY = {
         "test_fifty_thousand_lines": LARGE,
         "test_a_slow_client_slows_the_command_and_loses_nothing": LARGE,
     },
+    "test_files_entries.py": {
+        "test_a_large_directory_is_listed_in_parts_and_whole": LARGE,
+    },
+    "test_files_transfer.py": {
+        "test_size_costs_the_daemon_no_memory": LARGE,
+    },
+    "test_files_watch.py": {
+        "test_lost_events_are_told": LARGE,
+    },
     "test_koyeb_files.py": {
         "test_a_hundred_megabytes": LARGE,
         "test_races_with_a_hostile_tenant": RACE,

@@ -4,8 +4,8 @@
  * our standard streams, environment and directory. When it ends so do we, with its
  * status; when we are asked to end so is it.
  *
- * It is forked before privileges are given away and waits; so it runs with the rights that the
- * daemon was started with, but not before everything listens.
+ * It is forked before privileges are given away and waits; so it runs as whoever
+ * started us, but not before everything listens.
  */
 #pragma once
 

@@ -11,8 +11,7 @@
 #include "net/spool.h"
 #include "net/webhook.h"
 
-/* A control plane that is to trust its executors needs a token of its own in CONTROL_PLANE_TOKEN.
- */
+/* Whoever wants a control plane to trust its executors gives them a token of their own. */
 static const char token_default[] = "dev_token_only_for_testing";
 
 enum { MS_PER_S = 1000 };

@@ -31,6 +31,7 @@ enum {
     ROUTE_STREAM = BIT(3),      /* answers with a body of unknown length (documentation only) */
     ROUTE_HEAD = BIT(4),        /* HEAD is allowed where the method is GET */
     ROUTE_ANY_METHOD = BIT(5),  /* `method` is only what the documentation shows */
+    ROUTE_FORM = BIT(8),        /* its body is multipart/form-data (documentation only) */
     ROUTE_SIGNED = BIT(7),      /* the dialect may open it without the secret (dialect.h: opens) */
     ROUTE_ANSWERS_MAX = 3,
     ROUTE_FOLLOW = BIT(6), /* a stream without end of its own: shutdown does not wait for it */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Ways out. The listeners outside see what gets through.
+# Ways out. Whoever gets through is seen by the listeners outside.
 
 
 def connect(family, address, kind=None):

@@ -396,11 +396,16 @@ static void write_body(struct jw *w, const struct route *r)
     jw_kv_bool(w, "required", required || !r->body);
     jw_key(w, "content");
     jw_object(w);
-    jw_key(w, r->body ? API_JSON : "application/octet-stream");
+    jw_key(w, r->body                 ? API_JSON
+              : r->flags & ROUTE_FORM ? "multipart/form-data"
+                                      : "application/octet-stream");
     jw_object(w);
     jw_key(w, "schema");
     if (r->body)
         write_ref(w, r->body->name, strlen(r->body->name));
+    else if (r->flags & ROUTE_FORM)
+        raw(w, "{\"type\":\"object\",\"properties\":{\"file\":{\"type\":\"array\",\"items\":"
+               "{\"type\":\"string\",\"format\":\"binary\"}}}}");
     else
         raw(w, "{\"type\":\"string\",\"format\":\"binary\"}");
     if (r->example)

@@ -181,7 +181,9 @@ static void put_request(struct buf *out, const struct route *r)
         }
     }
     if (r->flags & ROUTE_BODY_STREAM)
-        (void)buf_puts(out, "<h4>Request</h4>\n<p>The bytes themselves.\n");
+        (void)buf_printf(out, "<h4>Request</h4>\n<p>%s.\n",
+                         r->flags & ROUTE_FORM ? "Files, as multipart/form-data"
+                                               : "The bytes themselves");
     if (!r->body)
         return;
     (void)buf_puts(out, "<h4>Request</h4>\n<table>\n");
@@ -238,7 +240,8 @@ static void put_example(struct buf *out, const struct route *r, uint16_t port)
     if (r->flags & ROUTE_AUTH)
         (void)buf_printf(out, "%s-H \"Authorization: Bearer $SANDBOX_SECRET\"", more);
     if (r->flags & ROUTE_BODY_STREAM)
-        (void)buf_printf(out, "%s--data-binary @notes.txt", more);
+        (void)buf_printf(out, "%s%s@notes.txt", more,
+                         r->flags & ROUTE_FORM ? "-F file=" : "--data-binary ");
     if (r->example) {
         (void)buf_printf(out, "%s-H 'Content-Type: application/json'%s-d '", more, more);
         put_html(out, r->example);

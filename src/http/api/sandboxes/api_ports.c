@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* /v1/sandboxes/{id}/ports/{port}/{path}: servers inside a sandbox, for requests with the secret.
- */
+/* /v1/sandboxes/{id}/ports/{port}/{path}: servers inside a sandbox, for whoever has the secret. */
 #include <string.h>
 
 #include "http/api/api.h"

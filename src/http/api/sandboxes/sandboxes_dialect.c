@@ -38,7 +38,7 @@ static const struct route sandboxes_rows[] = {
     {"DELETE", "/v1/sandboxes/*/files/**", api_raw_delete, ROUTE_AUTH, "sandboxes",
      "remove a file, or with ?recursive=true a tree",
      .answer = {{204}}, .query = "recursive", .example_path = "workspace/notes.txt"},
-    {"POST",   "/v1/sandboxes/*/files", api_files_upload, ROUTE_AUTH | ROUTE_BODY_STREAM, "sandboxes",
+    {"POST",   "/v1/sandboxes/*/files", api_files_upload, ROUTE_AUTH | ROUTE_BODY_STREAM | ROUTE_FORM, "sandboxes",
      "write many files below the directory `path`, as multipart/form-data", any_size,
      .answer = {{200, "FilesWritten"}}, .query = "path"},
     {"POST",   "/v1/sandboxes/*/files/stat", api_files_stat, ROUTE_AUTH | ROUTE_BODY, "sandboxes",
