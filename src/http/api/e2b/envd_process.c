@@ -19,6 +19,8 @@
 #include "base/jw.h"
 #include "http/api/e2b/connect.h"
 #include "http/api/e2b/e2b.h"
+#include "http/api/e2b/envd_entry.h"
+#include "http/api/e2b/envelope.h"
 
 enum {
     PIECE_MAX = 32 * 1024,
@@ -288,10 +290,12 @@ struct starting {
     struct start_body body;
     struct shaping shaping;
     struct process_asked asked;
+    char *cwd; /* owned */
 };
 
 static void starting_free(struct starting *s)
 {
+    free(s->cwd);
     shaping_done(&s->shaping);
     process_asked_done(&s->asked);
     free(s);
@@ -346,6 +350,28 @@ static void starter_drop(struct activity *a)
     follow_free(f);
 }
 
+/* The user that is named, and where it begins. False: answered. */
+static bool take_user(struct http_call *c, const struct persistent *home, struct starting *s)
+{
+    const struct bytes cwd = s->body.process.cwd;
+    char user[ENVD_USER_MAX];
+    struct err e;
+
+    if (!envd_user(c, user)) {
+        connect_refuse(c, CONNECT_UNAUTHENTICATED, "there is no user of that name in the sandbox");
+        return false;
+    }
+    if (strcmp(user, "root") == 0) {
+        connect_refuse(c, CONNECT_PERMISSION_DENIED,
+                       "no process of a sandbox is root here: run it as 'user'");
+        return false;
+    }
+    if (cwd.n == 0 || envd_path(home, user, cwd.p, cwd.n, &s->cwd, &e) == 0)
+        return true;
+    connect_refuse_err(c, &e);
+    return false;
+}
+
 static bool ask(struct http_call *c, struct persistent *home, struct starting *s)
 {
     const struct start_body *b = &s->body;
@@ -355,7 +381,7 @@ static bool ask(struct http_call *c, struct persistent *home, struct starting *s
         .args_n = b->process.args.n,
         .env = b->process.envs.v,
         .env_n = b->process.envs.n,
-        .cwd = b->process.cwd,
+        .cwd = {s->cwd, s->cwd ? strlen(s->cwd) : 0},
         .tag = b->tag,
         .input_open = b->input,
         .timeout_ms = connect_timeout_ms(c),
@@ -384,8 +410,8 @@ void e2b_process_start(struct http_call *c)
         return;
     }
     s->body.input = true;
-    if (!connect_decode(c, &start_shape, &s->body, &s->shaping) || !ask(c, home, s) ||
-        !(s->follow = follow_new(c, home))) {
+    if (!connect_decode(c, &start_shape, &s->body, &s->shaping) || !take_user(c, home, s) ||
+        !ask(c, home, s) || !(s->follow = follow_new(c, home))) {
         starting_free(s);
         return;
     }
@@ -492,6 +518,7 @@ struct writing {
     struct activity activity;
     struct http_call *call;
     struct process_writer writer;
+    bool streamed; /* StreamInput: the answer is a stream with one message */
 };
 
 static void writing_free(struct writing *k)
@@ -511,9 +538,26 @@ static void on_writer_gone(void *user)
     writing_free(user);
 }
 
-static void reply_input(struct http_call *c, bool taken)
+static void nothing(void *user)
 {
-    if (taken)
+    (void)user;
+}
+
+static void reply_stream(struct http_call *c)
+{
+    static const struct connect_events none = {nothing, nothing, NULL};
+    struct connect_stream s;
+
+    connect_begin(&s, c, KEEPALIVE, &none, NULL);
+    (void)connect_send(&s, "{}", 2);
+    connect_end(&s);
+}
+
+static void reply_input(struct http_call *c, bool taken, bool streamed)
+{
+    if (taken && streamed)
+        reply_stream(c);
+    else if (taken)
         connect_reply_empty(c);
     else
         connect_refuse(c, CONNECT_INTERNAL, "the process does not read its standard input");
@@ -524,7 +568,7 @@ static void on_written(void *user, bool taken)
     struct writing *k = user;
 
     http_on_gone(k->call, NULL, NULL);
-    reply_input(k->call, taken);
+    reply_input(k->call, taken, k->streamed);
     writing_free(k);
 }
 
@@ -572,27 +616,21 @@ static bool take_input(struct http_call *c, const struct process *p, const struc
     return false;
 }
 
-void e2b_process_send_input(struct http_call *c)
+static void write_input(struct http_call *c, struct process *p, const struct buf *bytes,
+                        bool streamed)
 {
-    cleanup_with(shaping_done) struct shaping s = {0};
-    cleanup_with(buf_done) struct buf bytes = BUF_INIT(0);
-    struct one_body b;
-    struct persistent *home = take_one(c, &b, &s);
-    struct process *p = home ? find_running(c, home, &b.process) : NULL;
-    struct writing *k;
+    struct writing *k = calloc(1, sizeof *k);
     enum run_input r;
 
-    if (!p || !take_input(c, p, &b.input, &bytes))
-        return;
-    k = calloc(1, sizeof *k);
     if (!k) {
         connect_refuse(c, CONNECT_RESOURCE_EXHAUSTED, "no memory for the input");
         return;
     }
     k->call = c;
-    r = process_write(p, bytes.p, bytes.n, &k->writer, on_written, k);
+    k->streamed = streamed;
+    r = process_write(p, bytes->p, bytes->n, &k->writer, on_written, k);
     if (r == RUN_INPUT_TAKEN && k->writer.process) {
-        activity_begin(home, &k->activity, writing_drop);
+        activity_begin(p->home, &k->activity, writing_drop);
         http_on_gone(c, on_writer_gone, k);
         return;
     }
@@ -600,13 +638,84 @@ void e2b_process_send_input(struct http_call *c)
         connect_refuse(c, CONNECT_RESOURCE_EXHAUSTED,
                        "more than %d bytes wait for the process to read them", RUN_INPUT_MAX);
     else
-        reply_input(c, r == RUN_INPUT_TAKEN);
+        reply_input(c, r == RUN_INPUT_TAKEN, streamed);
     writing_free(k);
+}
+
+void e2b_process_send_input(struct http_call *c)
+{
+    cleanup_with(shaping_done) struct shaping s = {0};
+    cleanup_with(buf_done) struct buf bytes = BUF_INIT(0);
+    struct one_body b;
+    struct persistent *home = take_one(c, &b, &s);
+    struct process *p = home ? find_running(c, home, &b.process) : NULL;
+
+    if (p && take_input(c, p, &b.input, &bytes))
+        write_input(c, p, &bytes, false);
+}
+
+struct streamed_body {
+    struct one_body start, data;
+};
+
+/* clang-format off */
+static const struct shape_field streamed_fields[] = {
+    {"start", SHAPE_NESTED, 0, offsetof(struct streamed_body, start), .inner = &one_shape},
+    {"data", SHAPE_NESTED, 0, offsetof(struct streamed_body, data), .inner = &one_shape},
+};
+/* clang-format on */
+static const struct shape streamed_shape = {streamed_fields, ARRAY_LEN(streamed_fields),
+                                            SHAPE_NULLS | SHAPE_OPEN, NULL};
+
+/* One message of StreamInput: the first names the process, the others have bytes, or nothing to
+ * keep the connection alive. False: answered. */
+static bool take_streamed(struct http_call *c, const struct persistent *home,
+                          const struct envelope *one, struct process **p, struct buf *bytes)
+{
+    cleanup_with(shaping_done) struct shaping s = {0};
+    cleanup_with(buf_done) struct buf more = BUF_INIT(0);
+    struct streamed_body b = {0};
+
+    shaping_init(&s, NULL);
+    s.lenient = true;
+    if (one->flags || shape_parse(&streamed_shape, one->p, one->n, &b, &s) < 0) {
+        connect_refuse(c, CONNECT_INVALID_ARGUMENT, "a message of the stream is malformed");
+        return false;
+    }
+    if (!*p) {
+        *p = find_running(c, home, &b.start.process);
+        return *p != NULL;
+    }
+    if (!b.data.input.p)
+        return true;
+    if (!take_input(c, *p, &b.data.input, &more))
+        return false;
+    bytes->max += more.n;
+    return more.n == 0 || buf_put(bytes, more.p, more.n) == 0;
 }
 
 void e2b_process_stream_input(struct http_call *c)
 {
-    connect_refuse(c, CONNECT_UNIMPLEMENTED, "StreamInput: use SendInput");
+    cleanup_with(buf_done) struct buf bytes = BUF_INIT(0);
+    const struct persistent *home = e2b_sandbox(c);
+    const struct http_request *r = http_request(c);
+    struct process *p = NULL;
+    struct envelope one;
+
+    if (!home)
+        return;
+    for (size_t at = 0; at < r->body_n; at += one.n + ENVELOPE_HEAD) {
+        if (envelope_take(r->body + at, r->body_n - at, r->body_n, &one) != ENVELOPE_OK) {
+            connect_refuse(c, CONNECT_INVALID_ARGUMENT, "the stream is not one of envelopes");
+            return;
+        }
+        if (!take_streamed(c, home, &one, &p, &bytes))
+            return;
+    }
+    if (p)
+        write_input(c, p, &bytes, true);
+    else
+        connect_refuse(c, CONNECT_INVALID_ARGUMENT, "the stream names no process");
 }
 
 void e2b_process_close_stdin(struct http_call *c)
