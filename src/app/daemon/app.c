@@ -7,10 +7,10 @@
 #include "app/daemon/language_probe.h"
 #include "app/execution/code_cache.h"
 #include "app/execution/kept_disk.h"
-#include "app/mcp/sessions.h"
 #include "app/execution/workspaces.h"
 #include "app/function/compile_cache.h"
 #include "app/function/kept_calls.h"
+#include "app/mcp/sessions.h"
 
 enum { MS_PER_S = 1000 };
 #define US_PER_S 1000000u

@@ -26,14 +26,14 @@ static void dependency_free(struct dependency_sync *s)
     struct app *a = s->app;
 
     TAILQ_REMOVE(&a->dependencies.active, s, link);
-    relay_close(s->relay);
+    relay_close(s->out.relay);
     task_done(&s->task);
     session_leave(&a->sessions, s->session);
-    shelf_build_drop(s->build);
+    shelf_build_drop(s->copy.build);
     specs_free(s->specs, s->specs_n);
     specs_free(s->npm, s->npm_n);
-    free(s->hosts);
-    free(s->dists);
+    free(s->out.hosts);
+    free(s->found.dists);
     buf_done(&s->error);
     explicit_bzero(&s->index, sizeof s->index);
     explicit_bzero(&s->registry, sizeof s->registry);
@@ -58,9 +58,10 @@ static void log_end(const struct dependency_sync *s)
               LOG_STR("session_id", dependency_session(s)), LOG_STR("request_id", s->request_id),
               LOG_STR("owner", s->owner), LOG_STR("index_host", s->index.host.name),
               LOG_INT("requirements", (int64_t)(s->specs_n + s->npm_n)),
-              LOG_INT("installed", (int64_t)s->dists_n), LOG_INT("files", (int64_t)s->files),
-              LOG_INT("bytes", (int64_t)s->bytes), LOG_INT("transferred", (int64_t)s->transferred),
-              LOG_INT("hosts_refused", (int64_t)s->refused),
+              LOG_INT("installed", (int64_t)s->found.n), LOG_INT("files", (int64_t)s->copy.files),
+              LOG_INT("bytes", (int64_t)s->copy.bytes),
+              LOG_INT("transferred", (int64_t)s->out.transferred),
+              LOG_INT("hosts_refused", (int64_t)s->out.refused),
               LOG_STR("reason",
                       !dependency_is_empty(s) ? end_reason_name(s->task.result.reason) : "exit"),
               LOG_INT("duration_us", (int64_t)(clock_us() - s->started_us)));
@@ -107,12 +108,12 @@ void dependency_answer(struct dependency_sync *s, enum dependency_status status,
         put_error(s, words);
         return;
     }
-    if (s->dists_n > 0)
-        qsort(s->dists, s->dists_n, sizeof *s->dists, by_name);
-    s->answer.dists = s->dists;
-    s->answer.dists_n = s->dists_n;
-    s->answer.files = s->files;
-    s->answer.bytes = s->bytes;
+    if (s->found.n > 0)
+        qsort(s->found.dists, s->found.n, sizeof *s->found.dists, by_name);
+    s->answer.dists = s->found.dists;
+    s->answer.dists_n = s->found.n;
+    s->answer.files = s->copy.files;
+    s->answer.bytes = s->copy.bytes;
 }
 
 static void tell(struct task *t)
@@ -188,18 +189,18 @@ static int copy_hosts(struct dependency_sync *s, struct err *e)
     static const struct package_host files = {.name = "files.pythonhosted.org", .port = PORT_HTTPS};
     const struct dependencies *d = &s->app->dependencies;
 
-    s->hosts = calloc(3 + d->hosts_n, sizeof *s->hosts);
-    if (!s->hosts)
+    s->out.hosts = calloc(3 + d->hosts_n, sizeof *s->out.hosts);
+    if (!s->out.hosts)
         return err_set(e, ERR_HOST, "no memory for dependencies");
     if (s->index.host.name[0])
-        s->hosts[s->hosts_n++].host = s->index.host;
+        s->out.hosts[s->out.hosts_n++].host = s->index.host;
     if (s->registry.host.name[0])
-        s->hosts[s->hosts_n++].host = s->registry.host;
-    s->needed_n = s->hosts_n;
+        s->out.hosts[s->out.hosts_n++].host = s->registry.host;
+    s->out.needed_n = s->out.hosts_n;
     if (strcmp(s->index.host.name, "pypi.org") == 0)
-        s->hosts[s->hosts_n++].host = files;
+        s->out.hosts[s->out.hosts_n++].host = files;
     for (size_t i = 0; i < d->hosts_n; i++)
-        s->hosts[s->hosts_n++].host = d->hosts[i];
+        s->out.hosts[s->out.hosts_n++].host = d->hosts[i];
     return 0;
 }
 
@@ -300,8 +301,9 @@ void dependencies_progress(const struct dependency_sync *s, struct dependency_pr
     const struct buf *said = s->task.result.err.n > 0 ? &s->task.result.err : &s->task.result.out;
     size_t skip = said->n > SAID_MAX ? said->n - SAID_MAX : 0;
 
-    *ret = (struct dependency_progress){.loaded = s->relay ? relay_bytes(s->relay) : s->transferred,
-                                        .files = s->files};
+    *ret = (struct dependency_progress){.loaded = s->out.relay ? relay_bytes(s->out.relay)
+                                                               : s->out.transferred,
+                                        .files = s->copy.files};
     if (said->n > 0 && !s->index.user_info[0] && !s->registry.user_info[0])
         ret->said = (struct bytes){said->p + skip, said->n - skip};
 }

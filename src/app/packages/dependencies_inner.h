@@ -17,21 +17,25 @@ struct dependency_sync {
     struct package_index index, registry;
     char **specs, **npm; /* owned, each */
     size_t specs_n, npm_n;
-    struct relay_host *hosts; /* owned */
-    size_t hosts_n, needed_n; /* needed: the first ones, which must be there */
     uint64_t started_us;
-
-    struct relay *relay;       /* owned */
-    struct shelf_build *build; /* owned */
-    size_t adding;             /* files on their way */
-    uint64_t bytes, files;     /* copied */
-    uint64_t transferred;      /* through the relay */
-    size_t refused;            /* hosts that were asked for */
-    bool full;                 /* too much was loaded */
-    bool too_large, bad_file;  /* of what was installed */
-
-    struct package_dist *dists; /* owned */
-    size_t dists_n, dists_max;
+    struct {
+        struct relay_host *hosts; /* owned */
+        size_t hosts_n, needed_n; /* needed: the first ones, which must be there */
+        struct relay *relay;      /* owned */
+        uint64_t transferred;     /* bytes */
+        size_t refused;           /* other hosts that were asked for */
+        bool full;                /* too much was loaded */
+    } out;
+    struct {
+        struct shelf_build *build; /* owned */
+        size_t adding;             /* files on their way */
+        uint64_t bytes, files;
+        bool too_large, bad_file;
+    } copy; /* of what was installed */
+    struct {
+        struct package_dist *dists; /* owned */
+        size_t n, max;
+    } found;
     struct dependency_answer answer;
     struct buf error;
     dependency_done_fn *done;

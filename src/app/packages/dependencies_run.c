@@ -47,7 +47,7 @@ static enum dependency_status judge(const struct dependency_sync *s, char words[
     enum dependency_status status = DEPENDENCY_NOT_INSTALLED;
 
     words[0] = '\0';
-    if (s->full)
+    if (s->out.full)
         (void)snprintf(words, WORDS_MAX, "more than %zu MiB were loaded (DEPENDENCY_DOWNLOAD_MB)",
                        (size_t)c->dependency_download_mb);
     else if (r->reason == END_TIMEOUT)
@@ -55,9 +55,9 @@ static enum dependency_status judge(const struct dependency_sync *s, char words[
                        (size_t)c->dependency_s);
     else if (r->reason == END_OOM)
         (void)snprintf(words, WORDS_MAX, "the installation needs too much memory (DEPENDENCY_MB)");
-    else if (s->too_large)
+    else if (s->copy.too_large)
         (void)snprintf(words, WORDS_MAX, "the packages are too large (DEPENDENCY_MB)");
-    else if (r->files_left_out > 0 || s->bad_file)
+    else if (r->files_left_out > 0 || s->copy.bad_file)
         (void)snprintf(words, WORDS_MAX, "some files of the packages cannot be kept");
     else if (r->reason == END_EXIT && r->exit_code == 0 && !r->scanned)
         (void)snprintf(words, WORDS_MAX, "the installed files could not be looked at");
@@ -79,10 +79,10 @@ static enum task_go step_collect(struct task *t, struct err *e)
     struct dependency_sync *s = dependency_of(t);
 
     (void)e;
-    if (s->relay)
-        s->transferred = relay_bytes(s->relay);
-    relay_close(take_ptr(&s->relay));
-    return s->adding > 0 ? TASK_WAIT : TASK_NEXT;
+    if (s->out.relay)
+        s->out.transferred = relay_bytes(s->out.relay);
+    relay_close(take_ptr(&s->out.relay));
+    return s->copy.adding > 0 ? TASK_WAIT : TASK_NEXT;
 }
 
 static void on_published(void *user, const struct err *e)
@@ -111,7 +111,7 @@ static enum task_go step_publish(struct task *t, struct err *e)
         dependency_answer(s, status, words);
         return TASK_END;
     }
-    shelf_build_publish(take_ptr(&s->build), s->owner, on_published, s);
+    shelf_build_publish(take_ptr(&s->copy.build), s->owner, on_published, s);
     return TASK_WAIT;
 }
 
@@ -162,34 +162,34 @@ static bool is_metadata(const char *path)
 static void dist_add(struct dependency_sync *s, const char *path, const char *head, size_t n)
 {
     struct package_dist d, *grown;
-    size_t max = s->dists_max ? 2 * s->dists_max : 32;
+    size_t max = s->found.max ? 2 * s->found.max : 32;
 
-    if (s->dists_n == DEPENDENCY_DISTS_MAX ||
+    if (s->found.n == DEPENDENCY_DISTS_MAX ||
         !(is_npm_metadata(path) ? package_json_parse(head, n, &d)
                                 : package_metadata_parse(head, n, &d)))
         return;
-    if (s->dists_n == s->dists_max) {
-        grown = realloc(s->dists, max * sizeof *grown);
+    if (s->found.n == s->found.max) {
+        grown = realloc(s->found.dists, max * sizeof *grown);
         if (!grown)
             return;
-        s->dists = grown;
-        s->dists_max = max;
+        s->found.dists = grown;
+        s->found.max = max;
     }
-    s->dists[s->dists_n++] = d;
+    s->found.dists[s->found.n++] = d;
 }
 
 static void on_added(void *user, bool ok, const char *path, const char *head, size_t head_n)
 {
     struct dependency_sync *s = user;
 
-    s->adding--;
+    s->copy.adding--;
     if (!ok)
-        s->bad_file = true;
+        s->copy.bad_file = true;
     else if (is_metadata(path) || is_npm_metadata(path))
         dist_add(s, path, head, head_n);
-    if (s->task.run && s->adding < FILES_AHEAD)
+    if (s->task.run && s->copy.adding < FILES_AHEAD)
         run_files_resume(s->task.run);
-    if (s->adding == 0 && task_waits_in(&s->task, step_collect))
+    if (s->copy.adding == 0 && task_waits_in(&s->task, step_collect))
         task_continue(&s->task, TASK_NEXT);
 }
 
@@ -201,24 +201,24 @@ static void on_file(void *user, struct run_file *f)
     struct shelf_file file = {
         .mode = f->mode, .mtime_s = f->mtime_s, .mtime_ns = f->mtime_ns, .fd = -1};
 
-    if (s->task.result.reason != END_EXIT || s->task.result.exit_code != 0 || s->too_large ||
-        s->bad_file || strncmp(f->name, SITE, sizeof SITE - 1) != 0 || fstat(f->fd, &st) < 0)
+    if (s->task.result.reason != END_EXIT || s->task.result.exit_code != 0 || s->copy.too_large ||
+        s->copy.bad_file || strncmp(f->name, SITE, sizeof SITE - 1) != 0 || fstat(f->fd, &st) < 0)
         return;
-    s->bytes += (uint64_t)st.st_size;
-    s->files++;
-    if (s->bytes > s->app->config.dependency_mb << 20) {
-        s->too_large = true;
+    s->copy.bytes += (uint64_t)st.st_size;
+    s->copy.files++;
+    if (s->copy.bytes > s->app->config.dependency_mb << 20) {
+        s->copy.too_large = true;
         return;
     }
     file.path = f->name + sizeof SITE - 1;
     file.size = (uint64_t)st.st_size;
     file.head = is_metadata(file.path) || is_npm_metadata(file.path);
     file.fd = take_fd(&f->fd);
-    if (shelf_build_add(s->build, &file, on_added, s) < 0) {
-        s->bad_file = true;
+    if (shelf_build_add(s->copy.build, &file, on_added, s) < 0) {
+        s->copy.bad_file = true;
         return;
     }
-    if (++s->adding >= FILES_AHEAD)
+    if (++s->copy.adding >= FILES_AHEAD)
         run_files_pause(s->task.run);
 }
 
@@ -230,7 +230,7 @@ static void on_refused(void *user, const char *target)
     struct app *a = s->app;
 
     a->metrics.dependency_refused++;
-    if (s->refused++ < REFUSED_LOGGED)
+    if (s->out.refused++ < REFUSED_LOGGED)
         log_event(&a->log, LOG_WARN, "dependency_host_refused",
                   LOG_STR("session_id", dependency_session(s)),
                   LOG_STR("request_id", s->request_id), LOG_STR("target", target));
@@ -240,7 +240,7 @@ static void on_full(void *user)
 {
     struct dependency_sync *s = user;
 
-    s->full = true;
+    s->out.full = true;
     run_stop(s->task.run, END_DISK);
 }
 
@@ -249,8 +249,8 @@ static void on_listening(void *user, uint16_t port, int fd)
     struct dependency_sync *s = dependency_of(user);
     struct relay_conf conf = {
         .base = s->app->base,
-        .hosts = s->hosts,
-        .hosts_n = s->hosts_n,
+        .hosts = s->out.hosts,
+        .hosts_n = s->out.hosts_n,
         .bytes_max = s->app->config.dependency_download_mb << 20,
         .refused = on_refused,
         .full = on_full,
@@ -259,7 +259,7 @@ static void on_listening(void *user, uint16_t port, int fd)
     struct err e;
 
     (void)port;
-    if (relay_open(&conf, fd, &s->relay, &e) == 0)
+    if (relay_open(&conf, fd, &s->out.relay, &e) == 0)
         return;
     log_event(&s->app->log, LOG_ERROR, "relay_failed", LOG_STR("error", e.text));
     run_stop(s->task.run, END_FAILED);
@@ -372,15 +372,15 @@ static enum task_go step_prepare(struct task *t, struct err *e)
     struct err why;
 
     (void)e;
-    for (size_t i = 0; !dependency_is_empty(s) && i < s->needed_n; i++) {
-        if (s->hosts[i].n > 0)
+    for (size_t i = 0; !dependency_is_empty(s) && i < s->out.needed_n; i++) {
+        if (s->out.hosts[i].n > 0)
             continue;
-        (void)snprintf(words, sizeof words, "host of the index '%.100s': %s", s->hosts[i].host.name,
-                       s->hosts[i].error);
+        (void)snprintf(words, sizeof words, "host of the index '%.100s': %s",
+                       s->out.hosts[i].host.name, s->out.hosts[i].error);
         dependency_answer(s, DEPENDENCY_NOT_INSTALLED, words);
         return TASK_END;
     }
-    if (shelf_build_new(s->app->shelf, &s->build, &why) < 0)
+    if (shelf_build_new(s->app->shelf, &s->copy.build, &why) < 0)
         return task_fail(t, END_FAILED, why.text);
     return TASK_NEXT;
 }
@@ -391,8 +391,8 @@ static void resolve(struct task *t)
 {
     struct dependency_sync *s = dependency_of(t);
 
-    for (size_t i = 0; i < s->hosts_n; i++)
-        relay_host_resolve(&s->hosts[i]);
+    for (size_t i = 0; i < s->out.hosts_n; i++)
+        relay_host_resolve(&s->out.hosts[i]);
 }
 
 /* On the thread that looks up names, one installation after the other: hosts whose name server

@@ -210,13 +210,17 @@ enum server_state {
 struct http_server {
     struct event_base *base; /* borrowed */
     struct http_server_conf conf;
-    struct app *app;                              /* borrowed */
-    struct event *listener[SERVER_LISTENERS_MAX]; /* owned, with their descriptors */
-    size_t listeners_n;
+    struct app *app; /* borrowed */
+    struct {
+        struct event *event[SERVER_LISTENERS_MAX]; /* owned, with their descriptors */
+        size_t n;
+    } listeners;
     uint16_t port;
     struct event accept_again, reap, grace;
-    struct event *watch; /* owned */
-    int watch_fd;        /* owned: an epoll set, see conn_watch.c */
+    struct {
+        struct event *event; /* owned */
+        int fd;              /* owned: an epoll set, see conn_watch.c */
+    } watch;
     const struct timeval *clock[CLOCK_COUNT];
     struct conn_list conns, dead;
     struct conn_queue idle[PLACE_KINDS]; /* longest first */
@@ -225,8 +229,10 @@ struct http_server {
     struct call_list orphans;
     uint32_t over_n;
     struct http_counters count;
-    http_drained_fn *drained;
-    void *drained_user;
+    struct {
+        http_drained_fn *fn;
+        void *user;
+    } drained;
     enum server_state state;
     struct {
         time_t at;

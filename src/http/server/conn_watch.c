@@ -20,12 +20,12 @@ bool watch_add(struct conn *c)
 {
     struct epoll_event ev = {.events = EPOLLRDHUP, .data.ptr = c};
 
-    return epoll_ctl(c->srv->watch_fd, EPOLL_CTL_ADD, c->fd, &ev) == 0;
+    return epoll_ctl(c->srv->watch.fd, EPOLL_CTL_ADD, c->fd, &ev) == 0;
 }
 
 void watch_drop(struct conn *c)
 {
-    (void)epoll_ctl(c->srv->watch_fd, EPOLL_CTL_DEL, c->fd, NULL);
+    (void)epoll_ctl(c->srv->watch.fd, EPOLL_CTL_DEL, c->fd, NULL);
 }
 
 static void on_watch(evutil_socket_t fd, short what, void *user)
@@ -42,21 +42,21 @@ static void on_watch(evutil_socket_t fd, short what, void *user)
 
 int watch_open(struct http_server *s, struct err *e)
 {
-    s->watch_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (s->watch_fd < 0)
+    s->watch.fd = epoll_create1(EPOLL_CLOEXEC);
+    if (s->watch.fd < 0)
         return err_sys(e, -errno, "epoll");
-    s->watch = event_new(s->base, s->watch_fd, EV_READ | EV_PERSIST, on_watch, s);
-    if (!s->watch || event_add(s->watch, NULL) < 0)
+    s->watch.event = event_new(s->base, s->watch.fd, EV_READ | EV_PERSIST, on_watch, s);
+    if (!s->watch.event || event_add(s->watch.event, NULL) < 0)
         return err_set(e, ERR_HOST, "event for the watch");
     return 0;
 }
 
 void watch_close(struct http_server *s)
 {
-    if (s->watch)
-        event_free(s->watch);
-    if (s->watch_fd >= 0)
-        (void)close(s->watch_fd);
-    s->watch = NULL;
-    s->watch_fd = -1;
+    if (s->watch.event)
+        event_free(s->watch.event);
+    if (s->watch.fd >= 0)
+        (void)close(s->watch.fd);
+    s->watch.event = NULL;
+    s->watch.fd = -1;
 }

@@ -41,11 +41,11 @@ const char *server_date(struct http_server *s)
 
 static void listen_all(struct http_server *s, bool on)
 {
-    for (size_t i = 0; i < s->listeners_n; i++) {
+    for (size_t i = 0; i < s->listeners.n; i++) {
         if (on)
-            (void)event_add(s->listener[i], NULL);
+            (void)event_add(s->listeners.event[i], NULL);
         else
-            (void)event_del(s->listener[i]);
+            (void)event_del(s->listeners.event[i]);
     }
 }
 
@@ -71,16 +71,16 @@ static void free_dead(struct http_server *s)
 static void on_reap(evutil_socket_t fd, short what, void *user)
 {
     struct http_server *s = user;
-    http_drained_fn *drained = s->drained;
+    http_drained_fn *drained = s->drained.fn;
 
     (void)fd;
     (void)what;
     free_dead(s);
     if (s->state != SERVER_DRAINING || !LIST_EMPTY(&s->conns) || !drained)
         return;
-    s->drained = NULL;
+    s->drained.fn = NULL;
     (void)event_del(&s->grace);
-    drained(s->drained_user); /* may free the server: last */
+    drained(s->drained.user); /* may free the server: last */
 }
 
 static void on_accept_again(evutil_socket_t fd, short what, void *user)
@@ -186,20 +186,20 @@ static int bind_one(struct http_server *s, const struct addrinfo *ai, struct err
         return err_set(e, ERR_HOST, "out of memory");
     if (s->port == 0)
         s->port = port_of(fd);
-    s->listener[s->listeners_n++] = ev;
+    s->listeners.event[s->listeners.n++] = ev;
     (void)take_fd(&fd);
     return 0;
 }
 
 static void unbind(struct http_server *s)
 {
-    for (size_t i = 0; i < s->listeners_n; i++) {
-        int fd = event_get_fd(s->listener[i]);
+    for (size_t i = 0; i < s->listeners.n; i++) {
+        int fd = event_get_fd(s->listeners.event[i]);
 
-        event_free(s->listener[i]);
+        event_free(s->listeners.event[i]);
         (void)close(fd);
     }
-    s->listeners_n = 0;
+    s->listeners.n = 0;
     s->port = 0;
 }
 
@@ -222,13 +222,13 @@ static int bind_list(struct http_server *s, struct addrinfo *list, struct err *e
     for (struct addrinfo *ai = list; ai; ai = ai->ai_next) {
         if (ai->ai_family != AF_INET && ai->ai_family != AF_INET6)
             continue;
-        if (s->listeners_n == SERVER_LISTENERS_MAX)
+        if (s->listeners.n == SERVER_LISTENERS_MAX)
             break;
         set_port(ai, s->port ? s->port : s->conf.port);
         if (bind_one(s, ai, e) < 0 && !is_absent_family(e))
             return -1;
     }
-    if (s->listeners_n > 0)
+    if (s->listeners.n > 0)
         return 0;
     return e->kind != ERR_NONE ? -1 : err_set(e, ERR_HOST, "no address to listen on");
 }
@@ -353,7 +353,7 @@ int http_server_open(struct event_base *base, const struct http_server_conf *con
     s->base = base;
     s->conf = *conf;
     s->app = a;
-    s->watch_fd = -1;
+    s->watch.fd = -1;
     set_defaults(&s->conf);
     cap_connections(s);
     LIST_INIT(&s->conns);
@@ -421,8 +421,8 @@ void http_server_drain(struct http_server *s, uint32_t grace_ms, http_drained_fn
 
     http_server_stop_accepting(s);
     s->state = SERVER_DRAINING;
-    s->drained = done;
-    s->drained_user = user;
+    s->drained.fn = done;
+    s->drained.user = user;
     for (c = LIST_FIRST(&s->conns); c; c = next) {
         next = LIST_NEXT(c, link);
         conn_shutdown(c, false);
