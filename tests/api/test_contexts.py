@@ -148,6 +148,15 @@ def test_a_client_that_leaves_interrupts_its_cell(sandbox, daemon):
     assert sandbox.cell("echo next", context=context)["stdout"] == "next\n"
 
 
+@needs_ipython
+def test_a_stream_that_was_slow_at_its_end_does_not_stop_the_next_cell(sandbox):
+    """The last event of a cell is larger than what waits for a client: the interpreter was paused for it, and for ever."""
+    large = "import sys\nfor i in range(9): sys.stdout.write('\\x01' * 1000000)\n'\\x01' * 5000000"
+    events = sandbox.request("POST", "/cells", json={"code": large}, headers={"Accept": "text/event-stream"})
+    assert events.status == 200 and events.body.rstrip().count(b"event: end") == 1
+    assert sandbox.cell("1 + 1", timeout=20)["status"] == "ok"
+
+
 def test_variables_of_a_cell_do_not_stay(sandbox):
     assert value(sandbox.cell("process.env.Q", language="javascript", env={"Q": "v"})) == "'v'"
     assert value(sandbox.cell("process.env.Q", language="javascript")) is None

@@ -5,8 +5,10 @@ The daemon measures the processor time of every turn of its loop (sandbox_loop_t
 one hostile input at it and looks at the longest turn since then. The bar is a multiple of the processor time
 that a fixed piece of work takes on this machine, measured in the same run, so a slow or busy machine moves both.
 """
+import io
 import json
 import os
+import tarfile
 import tempfile
 import time
 
@@ -182,10 +184,12 @@ def test_artifacts(hostile):
                          ids=["lists", "controls", "keys"])
 def test_results(hostile, value):
     with watch(hostile):
-        hostile.request("POST", "/execute", json={"language": "python",
-                                                  "code": f"def handler(event):\n    return {value}\n"})
+        answer = hostile.request("POST", "/execute", json={"language": "python",
+                                                           "code": f"def handler(event):\n    return {value}\n"})
+    assert answer.status == 200, answer
     with watch(hostile):
-        call(hostile, {"language": "python", "code": f"def f():\n    return {value}\n", "functionName": "f"})
+        answer = call(hostile, {"language": "python", "code": f"def f():\n    return {value}\n", "functionName": "f"})
+    assert answer.status == 200, answer
 
 
 def test_events_and_arguments(hostile):
@@ -193,12 +197,11 @@ def test_events_and_arguments(hostile):
     with watch(hostile):
         assert hostile.execute(code, event={f"k{i}": i for i in range(200000)})["return_value"] == 200000
     many = {f"k{i}": i for i in range(1000000)}
-    with watch(hostile):
-        call(hostile, {"language": "python", "code": "def f(**k):\n    return len(k)\n", "functionName": "f",
-                       "kwargs": many})
-    with watch(hostile):
-        call(hostile, {"language": "python", "code": "def f(*a):\n    return len(a)\n", "functionName": "f",
-                       "args": list(many.values())})
+    for code, given in (("def f(**k):\n    return len(k)\n", {"kwargs": many}),
+                        ("def f(*a):\n    return len(a)\n", {"args": list(many.values())})):
+        with watch(hostile):
+            answer = call(hostile, {"language": "python", "code": code, "functionName": "f", **given})
+        assert answer.json()["error"]["type"] == "TypeError", answer.body[:500]  # more than a call may have
 
 
 def test_files_of_a_request(hostile):
@@ -222,8 +225,24 @@ def test_deleting_what_was_there(hostile):
 
 def test_streamed_items(hostile):
     with watch(hostile):
-        call(hostile, {"language": "python", "code": "def f():\n    for i in range(100000):\n        yield i\n",
-                       "functionName": "f", "stream": True}, headers={"Accept": "text/event-stream"})
+        answer = call(hostile, {"language": "python", "code": "def f():\n    for i in range(100000):\n        yield '\\x01' * 100\n",
+                                "functionName": "f", "timeout": 60}, headers={"Accept": "text/event-stream"})
+    assert answer.body.count(b"\nevent: ") > 90000, answer
+
+
+def test_changes_of_a_mount_are_rendered_and_written_back_beside_the_loop(hostile):
+    path = host_dir(hostile)
+    for i in range(3000):
+        with open(f"{path}/{i}", "w", encoding="ascii") as f:
+            f.write("old\n" * 400)
+    mount = {"dirs": {"/data": path}, "permissions": {"default": {"create": True, "modify": True}}, "sync": {"mode": "batch"}}
+    code = ("import os\ndef f():\n    for n in os.listdir('/data'):\n        open('/data/' + n, 'w').write('new\\x01' * 400)\n"
+            "    for i in range(6000):\n        open(f'/data/new{i}', 'w').write('x')\n")
+    with watch(hostile):
+        response = call(hostile, {"language": "python", "code": code, "functionName": "f", "options": {
+            "timeout": 60, "mount": mount, "reporting": {"includeChanges": True, "includeContents": True, "includeDenied": True}}})
+    assert response.json()["status"] == "success", response
+    assert len(names_below(path)) == 9000 and len(response.body) > 10_000_000
 
 
 def test_a_session(hostile):
@@ -258,6 +277,62 @@ def test_a_persistent_sandbox(hostile):
             if count > 1000:
                 break
         box.call("kill_process", id=ident)
+
+
+def test_a_directory_of_a_hundred_thousand_names(hostile):
+    """144 MB of answer, sorted."""
+    box = Sandbox(hostile)
+    code = "for i in range(100000): open('%06d' % i + '\\1' * 240, 'w').close()"
+    box.sh(f"mkdir crowd && cd crowd && python3 -c \"{code}\"")
+    try:
+        with watch(hostile):
+            assert len(box.post("list_dir", {"path": "crowd"}, timeout=300).json()["entries"]) == 100000
+    finally:
+        box.post("delete_dir", {"path": "crowd"}, timeout=300)
+
+
+def test_archives(hostile):
+    """Of many entries, and of large files, in both directions."""
+    box, data = Sandbox(hostile), io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for i in range(20000):
+            entry = tarfile.TarInfo(f"d{i % 100}/{i}")
+            entry.size = 10
+            archive.addfile(entry, io.BytesIO(b"0123456789"))
+    at = "/v1/sandboxes/default/files/workspace/packed?archive=tar"
+    with watch(hostile):
+        assert hostile.request("PUT", at, body=data.getvalue(), timeout=300).json()["entries"] == 20000
+        assert len(hostile.request("GET", at, timeout=300).body) > 20000 * 1024
+    box.sh("rm -r packed; mkdir packed; truncate -s 100M packed/sparse; head -c 50M /dev/urandom >packed/full")
+    with watch(hostile):
+        whole = hostile.request("GET", at, timeout=300)
+        assert len(whole.body) > 150 << 20
+        assert hostile.request("PUT", at, body=whole.body, timeout=300).json()["size"] == 150 << 20
+    box.post("delete_dir", {"path": "packed"}, timeout=300)
+
+
+def test_a_file_as_it_is(hostile):
+    at = "/v1/sandboxes/default/files/workspace/whole"
+    with watch(hostile):
+        assert hostile.request("PUT", at, body=bytes(100 << 20), timeout=300).status == 200
+        assert len(hostile.request("GET", at, timeout=300).body) == 100 << 20
+    assert hostile.request("DELETE", at).status == 204
+
+
+CELLS = {
+    "output": "import sys\nfor i in range(9): sys.stdout.write('\\x01' * 1000000)\n'\\x01' * 5000000",
+    "displays": "for i in range(20000): display({'text/plain': 'x' * 100}, raw=True)",
+    "lines": "for i in range(200000): print(i)",
+}
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("what", CELLS)
+def test_a_cell(hostile, what, accept):
+    with watch(hostile):
+        answer = hostile.request("POST", "/v1/sandboxes/default/cells", json={"code": CELLS[what]},
+                                 headers={"Accept": accept}, timeout=300)
+    assert answer.status == 200 and len(answer.body) > 1_000_000, answer
 
 
 def test_output_of_a_command(hostile):

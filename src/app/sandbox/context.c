@@ -336,6 +336,7 @@ static void on_result(struct cell *c, const struct cell_message *m)
 
     flush_tails(x, c);
     cell_end(c, c->why != CELL_OK ? c->why : ok ? CELL_OK : CELL_ERROR, NULL);
+    command_resume(x->program); /* a client that reads slowly may have paused it at the very end */
     next_cell(x);
 }
 

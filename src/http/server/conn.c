@@ -63,9 +63,15 @@ void conn_arm(struct conn *c, enum conn_clock clock)
         (void)event_add(&c->timer, c->srv->clock[clock]);
 }
 
+/* A writer that goes on because the client took everything waits for the next turn of the loop: a
+ * client that reads fast would have all of a long answer made in one. */
 void conn_kick(struct conn *c)
 {
-    if (c->srv->parsing != c) /* parse() looks at it again anyway */
+    static const struct timeval next_turn = {0};
+
+    if (c->srv->draining == c)
+        (void)event_add(&c->kick, &next_turn);
+    else if (c->srv->parsing != c) /* parse() looks at it again anyway */
         event_active(&c->kick, EV_TIMEOUT, 0);
 }
 
@@ -224,14 +230,18 @@ static enum conn_clock clock_for(const struct conn *c)
 /* A writer that had to stop may go on. */
 static void tell_drained(struct conn *c)
 {
+    struct http_server *srv = c->srv;
     struct http_call *call = c->call;
 
     if (!call || !call->choked || call->state == CALL_ANSWERED ||
         conn_pending(c) >= HTTP_STREAM_HIGH)
         return;
     call->choked = false;
-    if (call->drain)
-        call->drain(call->drain_user);
+    if (!call->drain)
+        return;
+    srv->draining = c;
+    call->drain(call->drain_user);
+    srv->draining = NULL;
 }
 
 /* Writes, then arms what belongs to the state. The end of every callback. */

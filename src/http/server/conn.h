@@ -225,6 +225,7 @@ struct http_server {
     struct conn_list conns, dead;
     struct conn_queue idle[PLACE_KINDS]; /* longest first */
     struct conn *parsing;                /* whose input is parsed now: it needs no kick */
+    struct conn *draining;               /* whose writer is told to go on now */
     uint64_t trusted_n;
     struct call_list orphans;
     uint32_t over_n;

@@ -314,6 +314,19 @@ static void read_done(struct work *work)
     file_call_free(f);
 }
 
+/* From so many bytes, on a worker thread if that may take long. */
+static void write_reply(struct file_call *f, void (*run)(struct work *w), uint64_t n)
+{
+    f->work = (struct work){.run = run, .done = read_done, .lane = work_lane_of(n)};
+    if (n > WORK_INLINE) {
+        f->working = true;
+        work_submit(http_app(f->call)->work, &f->work);
+        return;
+    }
+    run(&f->work);
+    read_done(&f->work);
+}
+
 static void on_opened(void *user, struct file_result *r)
 {
     struct file_call *f = user;
@@ -336,15 +349,7 @@ static void on_opened(void *user, struct file_result *r)
     f->size = r->size;
     f->bytes = *r->bytes;
     *r->bytes = BUF_INIT(0);
-    f->work = (struct work){.run = read_run, .done = read_done};
-    f->work.lane = work_lane_of(f->fd >= 0 ? f->size : f->bytes.n);
-    if ((f->fd >= 0 ? f->size : f->bytes.n) > WORK_INLINE) {
-        f->working = true;
-        work_submit(a->work, &f->work);
-        return;
-    }
-    read_run(&f->work);
-    read_done(&f->work);
+    write_reply(f, read_run, f->fd >= 0 ? f->size : f->bytes.n);
 }
 
 /* Reading changes nothing: what has not begun is not done. */
@@ -401,8 +406,10 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void write_names(struct file_call *f, const struct buf *names)
+static void list_run(struct work *work)
 {
+    struct file_call *f = (struct file_call *)work;
+    const struct buf *names = &f->bytes;
     cleanup_free const char **list = NULL;
     size_t n = 0, at = 0;
     struct jw w;
@@ -436,11 +443,12 @@ static void on_listed(void *user, struct file_result *r)
     f->filework = NULL;
     if (r->sys) {
         reply_error(f, r->op, path, n, r->sys, false);
-    } else {
-        write_names(f, r->bytes);
-        http_reply_json(f->call, 200, &f->reply);
+        file_call_free(f);
+        return;
     }
-    file_call_free(f);
+    f->bytes = *r->bytes;
+    *r->bytes = BUF_INIT(0);
+    write_reply(f, list_run, f->bytes.n);
 }
 
 void api_list_dir(struct http_call *c)
