@@ -73,6 +73,7 @@ TABLE = {
         *NATIVE,
         ("test_attacks.py", SUICIDE),  # every attack would succeed, the container around the suite included
         ("test_dependencies.py", PACKAGES),
+        ("test_packages.py", PACKAGES),
         ("test_leaks.py::test_the_leak_checker_finds_nothing", HOST),
         ("test_leaks.py::test_a_soak_holds_its_invariants", HOST),
         ("test_isolation.py", WALLS),
