@@ -77,6 +77,14 @@ static void make_plain(char *host)
             *p = (char)(*p - 'A' + 'a');
 }
 
+/* What others make of anything else is theirs to decide, and may not be what was checked. */
+static bool is_plain(const char *host)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789._-:";
+
+    return !host[strspn(host, allowed)];
+}
+
 static int take_parts(CURLU *u, struct http_url *ret, struct err *e)
 {
     char text[16];
@@ -97,6 +105,8 @@ static int take_parts(CURLU *u, struct http_url *ret, struct err *e)
         !get(u, CURLUPART_URL, 0, ret->url, sizeof ret->url))
         return err_set(e, ERR_CALLER, "is not an http or https address, or is too long");
     make_plain(ret->host);
+    if (!is_plain(ret->host))
+        return err_set(e, ERR_CALLER, "must have a host in ASCII: write other letters as xn--...");
     ret->port = (uint16_t)strtoul(text, NULL, 10);
     return 0;
 }

@@ -9,8 +9,10 @@ import pathlib
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
+import threading
 import time
 
 import pytest
@@ -193,7 +195,7 @@ def test_no_host_is_allowed_until_the_operator_lists_some(make_daemon):
 @pytest.mark.parametrize("url, words", [
     ("http://hooks.example.net/", "hooks.example.net"), ("ftp://127.0.0.1/", "http"), ("not an address", "url"),
     ("http://u:p@127.0.0.1/", "password"), ("http://127.0.0.1/#x", "fragment"), ("", "url"), ("http://x\u0000y/", "NUL"),
-    ("file:///etc/passwd", "http"), ("http://127.0.0.2:80/", "127.0.0.2"), ("http://" + "a" * 3000, "longer"),
+    ("file:///etc/passwd", "http"), ("http://127.0.0.2:80/", "127.0.0.2"), ("http://" + "a" * 3000, "longer"), ("http://\uff4cocalhost/", "ASCII"),
     ({"url": "http://127.0.0.1/", "secret": "whsec_!"}, "base64"), ({"url": "http://127.0.0.1/", "secret": ""}, "empty"),
     ({"url": "http://127.0.0.1/", "secrt": "x"}, "did you mean 'secret'"), ({"secret": "x"}, "url"), (7, "webhook"),
 ], ids=lambda v: str(v)[:30])
@@ -229,6 +231,32 @@ def test_a_redirect_is_not_followed(daemon, receiver):
         receiver.script("other", answer(302, Location=elsewhere.url + "/stolen"), answer(307, Location=elsewhere.url))
         execute(daemon, hook(receiver))
         assert len(received(receiver, 3)) == 3 and not elsewhere.requests
+
+
+def test_a_certificate_that_nobody_vouches_for_is_not_taken(daemon, tmp_path):
+    key, cert = tmp_path / "key", tmp_path / "cert"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1", "-days", "2",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    seen = []
+
+    def serve(server):
+        while True:
+            try:
+                with server.accept()[0] as plain, context.wrap_socket(plain, server_side=True) as secure:
+                    seen.append(secure.recv(1))
+            except ssl.SSLError:
+                pass
+            except OSError:
+                return
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        name = execute(daemon, f"https://127.0.0.1:{server.getsockname()[1]}/").json()["execution_id"]
+        record = daemon.wait_record(event_type="webhook_failed", execution_id=name)
+        server.shutdown(socket.SHUT_RDWR)
+    assert "certificate" in record["error"] and not seen, record
 
 
 def test_nothing_is_sent_unsigned(make_daemon, receiver):

@@ -169,6 +169,8 @@ static void an_address_is_read_as_libcurl_reads_it(void **state)
     assert_int_equal(http_url_parse("http://b/#c", &u, &e), -1);
     assert_int_equal(http_url_parse("http://[fe80::1%25lo]/", &u, &e), -1);
     assert_int_equal(http_url_parse("gopher://b/", &u, &e), -1);
+    assert_int_equal(http_url_parse("http://h\xc3\xb6\xc3\xb6k.example/", &u, &e), -1);
+    assert_int_equal(http_url_parse("http://\xef\xbd\x8cocalhost/", &u, &e), -1);
     assert_int_equal(http_url_parse("//b", &u, &e), -1);
 }
 
