@@ -147,29 +147,29 @@ void tool_refuse_err(struct tool_call *t, const char *hint, const struct err *e)
 
 /* ---- calls ---- */
 
-static void tool_release(struct tool_call *t)
+void tool_free(struct tool_call *t)
 {
+    activity_end(&t->activity);
     shaping_done(&t->shaping);
     free(t->arguments);
     free(t);
 }
 
-void tool_free(struct tool_call *t)
-{
-    tool_release(t);
-}
-
-void tool_drop(struct tool_call *t)
-{
-    struct mcp_exchange *x = t->x;
-
-    tool_release(t);
-    x->worker = (struct mcp_worker){0};
-    mcp_drop(x);
-}
-
 void tool_wait(struct tool_call *t, const struct mcp_worker *w)
 {
+    mcp_wait(t->x, w);
+}
+
+static void on_drop(struct activity *a)
+{
+    struct tool_call *t = (struct tool_call *)((char *)a - offsetof(struct tool_call, activity));
+
+    t->x->request.cancel(&t->x->request);
+}
+
+void tool_wait_in(struct tool_call *t, struct persistent *home, const struct mcp_worker *w)
+{
+    activity_begin(home, &t->activity, on_drop);
     mcp_wait(t->x, w);
 }
 

@@ -36,24 +36,26 @@ struct tool_call {
     struct mcp_session *session;         /* borrowed; NULL: of the modern era */
     char place[PERSISTENT_NAME_MAX + 1]; /* ?sandbox= of the address; "": none */
     struct shaping shaping;
-    void *arguments; /* owned: the decoded struct */
-    bool lost;       /* the workspace of the session was lost before this call */
+    void *arguments;          /* owned: the decoded struct */
+    struct activity activity; /* in the sandbox that it works in */
+    bool lost;                /* the workspace of the session was lost before this call */
 };
 
 /* tools/call: of `params`. */
 void mcp_tool_call(struct mcp_exchange *x, struct mcp_session *session);
 /* The answer comes later; stop() frees what belongs to the tool and calls tool_free(). */
 void tool_wait(struct tool_call *t, const struct mcp_worker *w);
-/* Without an answer: from stop(), or before mcp_drop(). */
+/* The same for work in a sandbox, which stays in memory meanwhile. When the daemon ends, stop() is
+ * called, too. */
+void tool_wait_in(struct tool_call *t, struct persistent *home, const struct mcp_worker *w);
+/* Without an answer: from stop(). */
 void tool_free(struct tool_call *t);
-/* The daemon or the sandbox ends: without an answer, and the exchange with it. */
-void tool_drop(struct tool_call *t);
 
 /* ---- results ---- */
 
 enum {
-    TOOL_TEXT_MAX = 8 << 20, /* bytes of a whole result */
-    TOOL_HINT_MAX = 512,
+    TOOL_TEXT_MAX = 8 << 20,  /* bytes of a whole result */
+    TOOL_IMAGE_MAX = 3 << 20, /* bytes of a picture that is shown */
 };
 
 struct tool_result {

@@ -4,6 +4,10 @@
 
 /* clang-format off */
 const struct mcp_tool mcp_tools[] = {
+    {"read_file",       &tool_read_file_shape,       sizeof(struct tool_read_file),       tool_read_file},
+    {"write_file",      &tool_write_file_shape,      sizeof(struct tool_write_file),      tool_write_file},
+    {"edit_file",       &tool_edit_file_shape,       sizeof(struct tool_edit_file),       tool_edit_file},
+    {"list_files",      &tool_list_files_shape,      sizeof(struct tool_list_files),      tool_list_files},
     {"create_sandbox",  &tool_create_sandbox_shape,  sizeof(struct tool_create_sandbox),  tool_create_sandbox},
     {"list_sandboxes",  &tool_list_sandboxes_shape,  0,                                   tool_list_sandboxes},
     {"delete_sandbox",  &tool_delete_sandbox_shape,  sizeof(struct tool_delete_sandbox),  tool_delete_sandbox},

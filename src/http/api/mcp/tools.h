@@ -6,6 +6,26 @@
 
 typedef void tool_fn(struct tool_call *t);
 
+struct tool_read_file {
+    struct bytes path, sandbox;
+    int64_t offset, limit; /* 0: the default */
+};
+struct tool_write_file {
+    struct bytes path, content, sandbox;
+    int encoding; /* 1: Base64 */
+};
+struct tool_edit_file {
+    struct bytes path, old_text, new_text, sandbox;
+    bool replace_all;
+};
+struct tool_list_files {
+    struct bytes path, sandbox, pattern;
+    int64_t depth; /* 0: 1 */
+};
+extern const struct shape tool_read_file_shape, tool_write_file_shape, tool_edit_file_shape;
+extern const struct shape tool_list_files_shape;
+tool_fn tool_read_file, tool_write_file, tool_edit_file, tool_list_files;
+
 struct tool_create_sandbox {
     struct bytes name;
     struct shape_strings env;
