@@ -93,12 +93,14 @@ static void end(struct daemon *d, int exit_code)
     http_server_drain(d->http, (uint32_t)grace_ms + LIFECYCLE_REQUESTS_MS, on_http_drained, d);
 }
 
-/* Its end is ours. */
+/* Its end is ours. One that has prepared the default sandbox may end before us. */
 static void on_customer_ended(void *user, int status)
 {
     struct daemon *d = user;
 
     log_event(&d->app.log, LOG_INFO, "command_ended", LOG_INT("status", status));
+    if (d->app.config.inside && status == 0 && !d->ending)
+        return;
     d->customer_status = status;
     if (d->ended)
         (void)event_base_loopbreak(d->app.base);
@@ -391,7 +393,7 @@ static int start(struct daemon *d, struct err *e)
         return -1;
     if (http_open(d, e) < 0 || proxy_start(&d->app, e) < 0)
         return -1;
-    return d->customer ? customer_start(d->customer, d->app.base, on_customer_ended, d, e) : 0;
+    return d->customer ? customer_start(d->customer, &d->app, on_customer_ended, d, e) : 0;
 }
 
 /* Anybody who reaches the port may run programs: say so where others can reach it. */
@@ -510,12 +512,13 @@ static void stop(struct daemon *d)
 
 /* ---- modes ---- */
 
-/* With a command of the operator: its own status, or success when we were asked to end. */
+/* With a command of the operator: its own status, or success when we were asked to end. One inside
+ * is a process of a sandbox: being asked to end is what it is without. */
 static int exit_status(const struct daemon *d)
 {
-    if (d->customer)
-        return d->signal != 0 ? EXIT_SUCCESS : d->customer_status;
-    return d->signal != 0 ? EXIT_SIGNAL + d->signal : EXIT_FAILURE;
+    if (d->signal != 0)
+        return d->customer && !d->app.config.inside ? EXIT_SUCCESS : EXIT_SIGNAL + d->signal;
+    return d->customer ? d->customer_status : EXIT_FAILURE;
 }
 
 /* One turn: libevent waits once, then calls everything that is due. Waiting takes no processor
@@ -719,7 +722,7 @@ static int hide_secrets(struct daemon *d, int argc, char **argv, char **envp, st
 
     config_hide_arguments(argc, argv);
     if (c->mode == CONFIG_RUN && c->command_n > 0)
-        r = customer_prepare(c->command, &d->customer, e);
+        r = customer_prepare(c->command, c->inside, &d->customer, e);
     config_hide_variables(envp);
     return r;
 }

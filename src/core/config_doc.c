@@ -61,7 +61,8 @@ void config_help(FILE *out)
 {
     fputs("usage: sandbox-executor [option ...] [-- command argument ...]\n\n"
           "Runs untrusted code in fresh sandboxes and serves it over HTTP.\n"
-          "With a command after \"--\", that program is run beside it.\n\n"
+          "With a command after \"--\", that program is run beside it, and with --inside in the\n"
+          "default sandbox.\n\n"
           "  --config=FILE\n"
           "      options as a JSON object; SANDBOX_CONFIG\n",
           out);
@@ -161,7 +162,9 @@ void config_print_docs(FILE *out)
         "- Without `CONTAINER_ID` the name is `HOSTNAME`, or else `unknown`.\n"
         "- An unknown `LOG_LEVEL` means `info`.\n"
         "- Default timeouts above `MAX_EXECUTION_TIME` are lowered to it.\n"
-        "- Everything after `--` is a command of yours that runs beside the daemon.\n\n"
+        "- Everything after `--` is a command of yours that runs beside the daemon, or with "
+        "`--inside` in the\n  default sandbox "
+        "([operators.md](operators.md#a-command-of-your-own)).\n\n"
         "| environment | flag | key | default | values | meaning |\n"
         "|---|---|---|---|---|---|\n",
         out);

@@ -9,14 +9,18 @@
 #include <string.h>
 #include <sys/select.h>
 
+#include "app/daemon/app.h"
+#include "app/daemon/inside_command.h"
 #include "base/fd.h"
 
 enum { DUP_BASE = 64 };
 
 struct customer {
-    pid_t pid;      /* of its keeper; 0: it has ended */
-    int go, failed; /* owned: lets it run and carries signals; its errno, or the end */
-    int alive;      /* owned: its end is the keeper's */
+    pid_t pid;            /* of its keeper; 0: it has ended */
+    int go, failed;       /* owned: lets it run and carries signals; its errno, or the end */
+    int alive;            /* owned: its end is the keeper's */
+    char *const *command; /* borrowed; NULL: it runs beside us */
+    struct inside_command *inside; /* owned; NULL: not begun */
     struct event exited, late;
     customer_ended_fn *ended;
     void *user;
@@ -105,12 +109,26 @@ __attribute__((noreturn)) static void hold(char *const *command, int go, int fai
     keep(pid, go);
 }
 
-int customer_prepare(char *const *command, struct customer **ret, struct err *e)
+static int prepare_inside(char *const *command, struct customer **ret, struct err *e)
 {
     struct customer *c = calloc(1, sizeof *c);
-    int go[2] = {-1, -1}, failed[2] = {-1, -1}, alive[2] = {-1, -1};
-    int r = c ? fd_pipe(go) : -ENOMEM;
 
+    if (!c)
+        return err_set(e, ERR_HOST, "no memory for the command");
+    *c = (struct customer){.command = command, .go = -1, .failed = -1, .alive = -1};
+    *ret = c;
+    return 0;
+}
+
+int customer_prepare(char *const *command, bool inside, struct customer **ret, struct err *e)
+{
+    struct customer *c;
+    int go[2] = {-1, -1}, failed[2] = {-1, -1}, alive[2] = {-1, -1}, r;
+
+    if (inside)
+        return prepare_inside(command, ret, e);
+    c = calloc(1, sizeof *c);
+    r = c ? fd_pipe(go) : -ENOMEM;
     if (c)
         *c = (struct customer){.go = -1, .failed = -1, .alive = -1};
     if (r == 0)
@@ -155,22 +173,32 @@ static void on_late(evutil_socket_t fd, short what, void *user)
     customer_kill(user);
 }
 
-int customer_start(struct customer *c, struct event_base *base, customer_ended_fn *ended,
-                   void *user, struct err *e)
+static void on_inside_ended(void *user, int status)
+{
+    struct customer *c = user;
+
+    (void)event_del(&c->late);
+    c->ended(c->user, status);
+}
+
+int customer_start(struct customer *c, struct app *a, customer_ended_fn *ended, void *user,
+                   struct err *e)
 {
     int error = 0;
     ssize_t n;
 
     c->ended = ended;
     c->user = user;
+    (void)evtimer_assign(&c->late, a->base, on_late, c);
+    if (c->command)
+        return inside_command_start(a, c->command, on_inside_ended, c, &c->inside, e);
     if (write(c->go, "g", 1) != 1)
         return err_sys(e, -errno, "start the command");
     n = read(c->failed, &error, sizeof error); /* the end comes with its exec */
     if (n != 0)
         return err_sys(e, n == sizeof error ? -error : -EIO, "start the command");
     fd_close_all(&c->failed, 1);
-    (void)event_assign(&c->exited, base, c->alive, EV_READ, on_exited, c);
-    (void)evtimer_assign(&c->late, base, on_late, c);
+    (void)event_assign(&c->exited, a->base, c->alive, EV_READ, on_exited, c);
     (void)event_add(&c->exited, NULL);
     return 0;
 }
@@ -179,7 +207,11 @@ static void pass_on(struct customer *c, int number)
 {
     unsigned char byte = (unsigned char)number;
 
-    if (c->pid > 0)
+    if (c->inside && number == SIGKILL)
+        inside_command_kill(c->inside);
+    else if (c->inside)
+        inside_command_signal(c->inside, number);
+    else if (c->pid > 0)
         (void)!write(c->go, &byte, 1);
 }
 
@@ -187,7 +219,7 @@ void customer_signal(struct customer *c, int number)
 {
     const struct timeval grace = {.tv_sec = CUSTOMER_GRACE_S};
 
-    if (c->pid <= 0)
+    if (!customer_is_running(c))
         return;
     pass_on(c, number);
     (void)event_add(&c->late, &grace);
@@ -200,18 +232,20 @@ void customer_kill(struct customer *c)
 
 bool customer_is_running(const struct customer *c)
 {
-    return c && c->pid > 0;
+    return c && (c->inside ? inside_command_is_running(c->inside) : c->pid > 0);
 }
 
 void customer_free(struct customer *c)
 {
     if (!c)
         return;
+    if (event_initialized(&c->late))
+        (void)event_del(&c->late);
     if (event_initialized(&c->exited)) {
         (void)event_del(&c->exited);
-        (void)event_del(&c->late);
         customer_kill(c);
     }
+    inside_command_free(c->inside);
     closep(&c->go);
     if (c->pid > 0)
         (void)waitpid(c->pid, NULL, 0);
