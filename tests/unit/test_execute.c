@@ -100,6 +100,10 @@ static int teardown(void **state)
     assert_int_equal(rmdir(path), 0); /* nothing is left behind */
     (void)snprintf(path, sizeof path, "%s/programs", w->state);
     assert_int_equal(rmdir(path), 0);
+    (void)snprintf(path, sizeof path, "%s/sessions", w->state);
+    assert_int_equal(rmdir(path), 0);
+    (void)snprintf(path, sizeof path, "%s/mcp.key", w->state);
+    assert_int_equal(unlink(path), 0);
     assert_int_equal(rmdir(w->state), 0);
     free(w);
     return 0;
