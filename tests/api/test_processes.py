@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Processes of a persistent sandbox that outlive whoever started them."""
+"""Processes of a persistent sandbox that outlive the request that started them."""
 import base64
 import concurrent.futures
 import json

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes of a persistent sandbox that outlive whoever started them: listed, written to,
+ * Processes of a persistent sandbox that outlive the request that started them: listed, written to,
  * signalled, killed as a whole tree. The newest bytes of their output are kept (proc/bytering.h)
  * for readers that come, leave and come back; some families have it line by line as well
  * (proc/logring.h). Finished ones stay, the newest PROCESSES_KEPT of them.
@@ -97,7 +97,7 @@ struct process {
         bool closed; /* nothing more is told */
     } output;
     TAILQ_HEAD(, process_writer) writers;
-    bool signalled; /* its output ends with it, whoever still holds its streams */
+    bool signalled; /* its output ends with it, whatever else still holds its streams */
     void (*started)(void *user, struct process *p, const struct run_result *why);
     void *user;
 };
