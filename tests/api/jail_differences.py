@@ -16,6 +16,7 @@ SUICIDE = "the program would end the whole host"
 ROOT = "the suite runs it with RUN_AS=root"
 LENT = "it mounts nothing: files of a mount are copied, and the result says so"
 ROLES = "whose call is to fail is told by pid namespaces, and the jail has none"
+TERMINALS = "a terminal would be one of the host, and is refused"
 PACKAGES = "sessions have no packages there: they need a mount and a network of their own"
 
 # Vectors whose code names /workspace or a mount by its whole path.
@@ -68,7 +69,7 @@ NATIVE = [
 
 # jail -> (words in the test's id, reason); the first that fits counts
 TABLE = {
-    "bwrap": NATIVE,
+    "bwrap": [*NATIVE, ("test_a_sandbox_has_a_limit_of_terminals", "bubblewrap mounts terminals without a limit")],
     "subprocess": [
         *NATIVE,
         ("test_attacks.py", SUICIDE),  # every attack would succeed, the container around the suite included
@@ -79,6 +80,9 @@ TABLE = {
         ("test_isolation.py", WALLS),
         ("test_rootless.py", WALLS),
         ("test_sandboxes_rootless.py", WALLS),
+        ("test_terminals.py", TERMINALS),
+        ("test_processes.py::test_a_relative_directory_begins_where_commands_do", HOST),
+        ("test_e2b_process.py", HOST),
         ("test_state_of_one_run_is_not_seen_by_the_next", PATHS),
         ("test_cwd_home_path_and_locale", PATHS),
         ("test_environment_is_made_from_nothing", PATHS),

@@ -280,7 +280,6 @@ def resident(daemon):
 # ---- whose terminal ----
 
 
-@pytest.mark.skipif(harness.JAIL != "native", reason="bubblewrap mounts them without a limit")
 def test_a_sandbox_has_a_limit_of_terminals(sandbox):  # noqa: F811
     program = ("import os\nn = 0\ntry:\n  while True: os.openpty(); n += 1\nexcept OSError as e: print(n, e.errno, flush=True)\n"
                "input()")
