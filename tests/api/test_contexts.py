@@ -157,6 +157,15 @@ def test_a_stream_that_was_slow_at_its_end_does_not_stop_the_next_cell(sandbox):
     assert sandbox.cell("1 + 1", timeout=20)["status"] == "ok"
 
 
+def test_variables_of_a_cell_of_bash_do_not_stay(sandbox):
+    text = "a'b\\\n$x €\t\"`ls`"
+    assert sandbox.cell("export KEPT='1 2'; PLAIN=3", language="bash")["status"] == "ok"
+    show = 'printf %s "$Q"; printf "|%s|%s|" "$KEPT" "$PLAIN"; printenv PLAIN'
+    assert sandbox.cell(show, language="bash", env={"Q": text, "KEPT": "x", "PLAIN": "y"})["stdout"] == text + "|x|y|y\n"
+    assert sandbox.cell(show, language="bash")["stdout"] == "|1 2|3|"
+    assert sandbox.cell("exit 3", language="bash", env={"Q": "1"})["status"] != "ok"
+
+
 def test_variables_of_a_cell_do_not_stay(sandbox):
     assert value(sandbox.cell("process.env.Q", language="javascript", env={"Q": "v"})) == "'v'"
     assert value(sandbox.cell("process.env.Q", language="javascript")) is None
@@ -164,7 +173,7 @@ def test_variables_of_a_cell_do_not_stay(sandbox):
 
 @pytest.mark.parametrize("body, word", [
     ({}, "code"), ({"code": 1}, "code"), ({"code": "1", "language": "cobol"}, "language"), ({"code": "1", "lang": "js"}, "language"),
-    ({"code": "1", "language": "bash", "env": {"A": "b"}}, "env"), ({"code": "1", "timeout": -1}, "timeout")])
+    ({"code": "1", "language": "bash", "env": {"A b": "c"}}, "env"), ({"code": "1", "env": {"A=B": "c"}}, "env"), ({"code": "1", "timeout": -1}, "timeout")])
 def test_what_is_wrong_is_named(sandbox, body, word):
     got = sandbox.request("POST", "/cells", json=body)
     assert got.status == 400 and word in got.text

@@ -18,7 +18,8 @@ struct cells_language {
     const char *name, *alias[3];
     const char *argv[ARGV_MAX];  /* the file, then the program's own */
     enum plan_template template; /* that it is a copy of, where there is one */
-    bool plain;                  /* token, line feed, code; else an object with id, code and env */
+    bool plain; /* lines: token, number of variables, each, then code; else an object with id, code
+                   and env */
 };
 
 /* clang-format off */
@@ -533,6 +534,33 @@ void context_interrupt(struct context *x)
         cell_interrupt(c);
 }
 
+/* As bash reads it: $'…' on one line. */
+static void put_quoted(struct buf *out, struct bytes v)
+{
+    (void)buf_puts(out, "$'");
+    for (size_t i = 0; i < v.n; i++) {
+        unsigned char byte = (unsigned char)v.p[i];
+
+        if (byte < ' ' || byte == '\'' || byte == '\\')
+            (void)buf_printf(out, "\\%03o", byte);
+        else
+            (void)buf_putc(out, (char)byte);
+    }
+    (void)buf_putc(out, '\'');
+}
+
+static void write_plain(struct buf *out, const char *token, const struct cell_order *o)
+{
+    (void)buf_printf(out, "%s\n%zu\n", token, o->env_n);
+    for (size_t i = 0; i < o->env_n; i++) {
+        (void)buf_put(out, o->env[i].name.p, o->env[i].name.n);
+        (void)buf_putc(out, '=');
+        put_quoted(out, o->env[i].value);
+        (void)buf_putc(out, '\n');
+    }
+    (void)buf_put(out, o->code.p, o->code.n);
+}
+
 static int write_frame(struct cell *c, const struct cells_language *l, const struct cell_order *o)
 {
     size_t max = o->code.n * ESCAPE_FACTOR + CELL_SLACK;
@@ -546,8 +574,7 @@ static int write_frame(struct cell *c, const struct cells_language *l, const str
         return -1;
     c->frame.n = FRAME_HEAD;
     if (l->plain) {
-        (void)buf_printf(&c->frame, "%s\n", c->token);
-        (void)buf_put(&c->frame, o->code.p, o->code.n);
+        write_plain(&c->frame, c->token, o);
     } else {
         w = JW(&c->frame);
         jw_object(&w);
@@ -567,6 +594,31 @@ static int write_frame(struct cell *c, const struct cells_language *l, const str
     return 0;
 }
 
+/* For bash it goes into the text of a program. */
+static bool may_be_set(const struct cells_language *l, struct bytes name)
+{
+    static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+
+    if (!exec_var_is_name(name) || (l->plain && name.p[0] >= '0' && name.p[0] <= '9'))
+        return false;
+    for (size_t i = 0; l->plain && i < name.n; i++)
+        if (!memchr(word, name.p[i], sizeof word - 1))
+            return false;
+    return true;
+}
+
+static int check_env(const struct cells_language *l, const struct cell_order *o, struct err *e)
+{
+    for (size_t i = 0; i < o->env_n; i++) {
+        if (!may_be_set(l, o->env[i].name))
+            return err_set(e, ERR_CALLER, "env: '%.*s' is not a name",
+                           (int)(o->env[i].name.n < 64 ? o->env[i].name.n : 64), o->env[i].name.p);
+        if (o->env[i].value.n > 0 && memchr(o->env[i].value.p, '\0', o->env[i].value.n))
+            return err_set(e, ERR_CALLER, "env: a value contains a NUL byte");
+    }
+    return 0;
+}
+
 int cell_start(struct context *x, const struct cell_order *o, const struct cell_events *events,
                struct cell **ret, struct err *e)
 {
@@ -574,10 +626,10 @@ int cell_start(struct context *x, const struct cell_order *o, const struct cell_
 
     if (x->cells_n >= CONTEXT_QUEUE_MAX)
         return err_set(e, ERR_BUSY, "%d cells wait in this context already", CONTEXT_QUEUE_MAX);
-    if (x->language->plain && o->env_n > 0)
-        return err_set(e, ERR_CALLER, "env: a context of bash keeps its variables; use export");
     if (x->language->plain && o->code.n > 0 && memchr(o->code.p, '\0', o->code.n))
         return err_set(e, ERR_CALLER, "code: bash takes no NUL byte");
+    if (check_env(x->language, o, e) < 0)
+        return -1;
     if (context_up(x, e) < 0)
         return -1;
     c = calloc(1, sizeof *c);
