@@ -108,7 +108,7 @@ static void on_customer_ended(void *user, int status)
         end(d, status);
 }
 
-/* Without a jail nothing can be served: whoever supervises us starts another one. */
+/* Without a jail nothing can be served: the supervisor of the daemon starts it again. */
 static void on_jail_lost(void *user)
 {
     struct daemon *d = user;
@@ -766,7 +766,7 @@ int main(int argc, char **argv, char **envp)
     if (d->app.config.mode == CONFIG_RUN || d->app.config.mode == CONFIG_CHECK)
         config_strays(envp, warn_stray, &d->app);
     status = run_mode(d);
-    if (d->app.config.mode != CONFIG_RUN) /* whoever serves is not there for what it prints */
+    if (d->app.config.mode != CONFIG_RUN) /* a server's exit code does not tell of its output */
         status = output_end("sandbox-executor", status);
     stop(d);
     free(d);

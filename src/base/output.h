@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program that says something and ends owes to whoever reads it. */
+/* Standard output of programs that print and end: a failed write is an error of the program. */
 #pragma once
 
 #include "base/cleanup.h"

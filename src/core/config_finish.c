@@ -136,7 +136,7 @@ int config_finish(struct config *c, char *const *envp, struct err *e)
     apply_log_level(c);
     if (strncmp(c->workspace_path, "s3:", 3) == 0)
         (void)snprintf(c->workspace_path, sizeof c->workspace_path, "/workspace");
-    /* Whoever lowers the longest time allowed need not lower the usual ones, too. */
+    /* A lower maximum lowers the defaults as well. */
     if (c->timeout_s > c->timeout_max_s)
         c->timeout_s = c->timeout_max_s;
     if (c->timeout_session_s > c->timeout_max_s)

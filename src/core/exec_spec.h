@@ -60,7 +60,7 @@ struct exec_spec {
     const char *node_modules; /* directory inside with packages of npm; NULL: none */
     const char *workspace;    /* NULL: a fresh one; else the name of a kept workspace */
     struct limits limits;     /* limits.wall_ms is the time limit */
-    bool asks_compiled;       /* whoever can is to tell what it is compiled to */
+    bool asks_compiled;       /* a wrapper that can is to tell what it is compiled to */
     bool cold;                /* never from a warmed interpreter */
     bool science;             /* Python: from the one that has numpy and pandas loaded */
     bool wasm;                /* the engine */

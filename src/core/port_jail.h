@@ -22,7 +22,7 @@ const char *jail_template_name(enum plan_template t); /* "exec", "wasm-php", ...
 
 struct jail; /* one opened adapter */
 
-/* The daemon's ends of one sandbox. All owned by whoever holds the struct; -1 when closed. */
+/* The daemon's ends of one sandbox. All owned by the holder of the struct; -1 when closed. */
 struct sandbox {
     uint64_t id;
     int ctl; /* SEQPACKET to init: wire/wire.h, struct init_msg */

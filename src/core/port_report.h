@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Port: a control plane that wants to hear of executions besides whoever asked
- * for them.
+ * Port: a control plane that is told of executions, as their requesters are.
  *
  * The adapter knows words, addresses, retries and how nothing gets lost. All of it is called on the
  * loop, and calls back from the loop.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The first process of a sandbox, whoever forked it: init, or a zygote's pid 1 (walls/birth.h). */
+/* The first process of a sandbox, forked by init or by a zygote's pid 1 (walls/birth.h). */
 #pragma once
 
 #include "init/init.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The processes below one of ours, as /proc tells them. Whoever asks must be the
- * reaper of what it asks about (a subreaper, or pid 1): then no descendant can
- * leave the tree by losing its parent.
+ * The processes below one of ours, as /proc tells them. The caller must be the reaper of what it
+ * asks about (a subreaper, or pid 1): then no descendant can leave the tree by losing its parent.
  */
 #pragma once
 

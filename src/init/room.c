@@ -81,7 +81,8 @@ int room_tree(const char *room, bool all)
     return tree < 0 ? -errno : tree;
 }
 
-/* What refuses to go (a directory that its owner closed) is left to whoever cleans /tmp. */
+/* What cannot be removed (a directory that its owner closed) is left to the host's cleaning of
+ * /tmp. */
 void room_remove(const char *room)
 {
     cleanup_free char *failed = NULL;

@@ -9,8 +9,8 @@
  *
  * Plans speak of /workspace and /tmp. What they name of that sort is moved into the room: the
  * working directory, files, arguments that are a path, and variables that are a path or a list of
- * paths. The text of a program is left alone: whoever writes "/workspace" in there means the
- * host's. Programs of ours, which plans look for in /opt, are where they were installed.
+ * paths. The text of a program is left alone: "/workspace" in there is the host's. Programs of
+ * ours, which plans look for in /opt, are where they were installed.
  */
 #pragma once
 

@@ -322,7 +322,7 @@ void runner_exec(void *user)
 
 /* ---- how a warmed interpreter ends ---- */
 
-enum { LINGER_MS = 100 }; /* then whoever was told has other worries */
+enum { LINGER_MS = 100 }; /* longer than any reader needs */
 
 /* In memory, an entry is twenty bytes of its directory, and there are always two: itself and the
  * one above. Elsewhere sizes tell nothing. */
@@ -356,7 +356,7 @@ static void tell_init(int status)
     (void)sigqueue(1, INIT_SIGNAL_DONE, done);
 }
 
-/* Bytes that went to a disk are told by whoever reaps the process. */
+/* Bytes that went to a disk are reported by the reaper of the process. */
 static bool is_first_and_clean(void)
 {
     struct rusage u;
@@ -365,10 +365,10 @@ static bool is_first_and_clean(void)
 }
 
 /*
- * Whoever was told goes first: what is left takes as long as the run. One that is alone with
- * itself, and in no hurry, need not end at all, but goes with its sandbox: its own end would take
- * the processor on which whoever is answered is about to wake. If it is not taken at its word, the
- * end of the stream says so. In a rush that would be one more waking for each.
+ * The reader of the answer goes first: what is left takes as long as the run. One that is alone
+ * with itself, and in no hurry, need not end at all, but goes with its sandbox: its own end would
+ * take the processor on which the daemon is about to wake. If it is not taken at its word, the end
+ * of the stream says so. In a rush that would be one more waking for each.
  */
 static void linger(bool stays)
 {

@@ -238,7 +238,7 @@ struct scan_birth scan_birth_now(void)
 }
 
 /* Where the clock was set back since, what was changed may look older than what was lent: then
- * everything leaves, and whoever gets it compares. */
+ * every file is sent, and the daemon compares. */
 static struct timespec birth_of(const struct scan_birth *b)
 {
     const struct timespec unknown = {0};

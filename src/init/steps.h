@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps that every way into a sandbox takes, whoever makes it: the native jail after its
- * namespaces (confine.h), the plain one after nothing (plain.h), and sandbox-init inside
- * bubblewrap's. A list of steps is run in order; one that fails is reported by name on the control
- * socket, and the sandbox is no more.
+ * Steps that every way into a sandbox takes: the native jail after its namespaces (confine.h), the
+ * plain one after nothing (plain.h), and sandbox-init inside bubblewrap's. A list of steps is run
+ * in order; one that fails is reported by name on the control socket, and the sandbox is no more.
  */
 #pragma once
 
@@ -50,7 +49,7 @@ struct confine {
     int lent;                     /* a socket for a workspace with what is lent, or -1 */
     int host_net;                 /* a network namespace to enter instead of ours, or -1 */
     const struct sock_fprog *filter;
-    int said;         /* to become standard error of whoever is executed next, or -1 */
+    int said;         /* to become standard error of the next program, or -1 */
     const char *room; /* directory of a plain sandbox */
     bool kept;        /* what pid 1 needs to become sandbox-init is open already (birth_keep()) */
 };

@@ -108,7 +108,7 @@ static void read_digits(struct reader *r, size_t *n)
         }
 }
 
-/* The digits travel as they are: JSON has no limit, and whoever reads may want all of them. */
+/* The digits travel as they are: JSON has no limit, and a reader may want all of them. */
 static bool read_decimal(struct reader *r)
 {
     size_t whole = 0, part = 0, power = 0;

@@ -2,7 +2,7 @@
 /*
  * Where trees live: memory that is given out by moving a pointer, and given back all at once.
  *
- * Whoever parses takes a mark before and returns to it after, so every part of a text is parsed in
+ * A parse takes a mark before and returns to it after, so every part of a text is parsed in
  * the memory of the part before it, which is in the cache and needs no page of the kernel. Nothing
  * is freed between: the library counts the children of a node in 16 bits when it takes trees apart,
  * and from a node with more of them (unbalanced braces by the ten thousand) it frees a pointer that

@@ -2,13 +2,13 @@
 /*
  * From text to trees, and from trees to what is in them. A large source of Python is parsed in
  * parts, side by side: it is cut before lines that begin a definition at the left margin, into
- * parts whose trees fit into the cache of a processor. Whoever parsed a part also collects its
- * functions, and the next part is parsed in the same memory. The longest come first, so that all
- * processors end at about the same time. If every part is without a mistake, so is the whole, and
- * what was found in one after the other is what is in the whole. A cut inside a string or a bracket
- * leaves the part before it with a mistake: such a part is tried once more together with the next.
- * If there is still a mistake, and for everything else, the source is parsed in one piece; with one
- * processor, too, so that there is something to compare with.
+ * parts whose trees fit into the cache of a processor. The thread that parsed a part also collects
+ * its functions, and the next part is parsed in the same memory. The longest come first, so that
+ * all processors end at about the same time. If every part is without a mistake, so is the whole,
+ * and what was found in one after the other is what is in the whole. A cut inside a string or a
+ * bracket leaves the part before it with a mistake: such a part is tried once more together with
+ * the next. If there is still a mistake, and for everything else, the source is parsed in one
+ * piece; with one processor, too, so that there is something to compare with.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ struct source {
     const struct inspect_memory *memory; /* NULL: the heap */
     /* Adds what is below a root to a model that nobody else touches. In any thread. */
     void (*collect)(const struct source *s, TSNode root, struct model *m);
-    const void *language; /* of whoever collects */
+    const void *language; /* for collect() */
     uint32_t skew;        /* as in struct walk */
 };
 

@@ -10,7 +10,7 @@
 static const struct adapter {
     const char *name;
     jail_open_fn *open;
-    bool no_walls; /* isolates nothing: whoever names it has been told, no trait is asked for */
+    bool no_walls; /* isolates nothing and is documented so: no trait is required */
 } adapters[] = {
     {"native",     jail_native_open,     false},
     {"bwrap",      jail_bwrap_open,      false},

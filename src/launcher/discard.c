@@ -27,7 +27,7 @@ static int empty_as_owner(const struct kept *k, int dir)
     return r < 0 ? r : remove_inside(dir);
 }
 
-/* errno, or 0. The directory itself is empty by then, and only whoever made it can remove it. */
+/* errno, or 0. The directory itself is empty by then, and only its owner can remove it. */
 static int discard(const struct kept *k, const char *gone)
 {
     cleanup_close int dir =

@@ -13,7 +13,7 @@
 #include "base/sys.h"
 #include "launcher/users.h"
 
-/* Half-made; the dot keeps it out of reach of whoever chooses names. */
+/* Half-made; a name of a workspace never begins with a dot. */
 static const char half[] = ".new";
 
 static void root_init(struct kept_root *r, const char *path)

@@ -34,7 +34,7 @@ struct kept {
     uid_t next;            /* of our range; 0: not known yet */
     unsigned gone;         /* how many were discarded */
     bool rootless;         /* there is one user only */
-    bool plain;            /* no mounts: whoever uses one is led to the directory itself, */
+    bool plain;            /* no mounts: a sandbox gets the directory itself, */
     uid_t user;            /* and all belong to that user: the daemon's */
     gid_t group;
 };

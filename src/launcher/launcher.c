@@ -482,8 +482,8 @@ static void on_daemon(struct launcher *l)
     exit(EXIT_FAILURE); /* not our daemon any more */
 }
 
-/* A keeper's socket closes before the keeper is dead: whoever looked for the dead only when
- * something else had happened would keep the last of them for ever. */
+/* A keeper's socket closes before the keeper is dead: reaping only after other events would leave
+ * the last one a zombie. */
 static void reap(struct launcher *l)
 {
     struct signalfd_siginfo si;

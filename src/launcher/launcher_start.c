@@ -50,7 +50,7 @@ static unsigned templates(const struct launcher *l)
     return t;
 }
 
-/* Without namespaces whoever loses his parent comes to us, who is no pid 1. */
+/* Without a pid namespace the launcher is no pid 1, and orphans come to it as a subreaper. */
 static int prepare_plain(struct launcher *l, struct err *e)
 {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)

@@ -23,10 +23,10 @@
  * there. The marks are trusted.* attributes, which need the host's root; nobody inside can set
  * them, and without them (rootless) there is no lending.
  *
- * An overlay opens what is below it with the rights of whoever has mounted it. For the upper one
- * that must be root. So there is another in between, mounted with the daemon's user and group and
- * without root's power over files: what the daemon could not read itself, the host's kernel does
- * not read for it, whatever became of a name since it was listed.
+ * An overlay opens what is below it with the rights of the process that mounted it. For the upper
+ * one that must be root. So there is another in between, mounted with the daemon's user and group
+ * and without root's power over files: what the daemon could not read itself, the host's kernel
+ * does not read for it, whatever became of a name since it was listed.
  */
 #pragma once
 

@@ -76,7 +76,7 @@ struct callback {
 void callback_arm(struct event *ev, uint64_t ms);
 /* As callback_delay_ms(), with the pauses that are configured. */
 uint64_t callback_pause_ms(const struct callback *cb, uint32_t attempt, uint32_t after_s);
-/* Tells whoever waits for it when nothing is under way any more. */
+/* Calls the waiting function once nothing is under way any more. */
 void callback_quiet_check(struct callback *cb);
 
 /* ---- callback_write.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A TCP proxy: whoever connects is joined to a socket that somebody else dials.
+ * A TCP proxy: an accepted connection is joined to a socket that a callback dials.
  *
  *   accept ──▶ dial ──▶ joined ──both directions ended──▶ closed
  *     └─nothing bound─▶ a byte, the end, or a moment ──▶ closed

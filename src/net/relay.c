@@ -20,7 +20,7 @@ enum {
     HEAD_S = 15,           /* a request must be complete by then */
     DIAL_S = 10,           /* an address must answer by then */
     SILENT_S = 120,        /* a connection that moves nothing for so long is closed */
-    LINGER_S = 2,          /* whoever was answered may read that long */
+    LINGER_S = 2,          /* a client that was answered may read that long */
     HELD_MAX = 256 * 1024, /* bytes waiting in one direction */
     BATCH = 16,            /* connections accepted in one turn */
     PAUSE_MS = 100,        /* out of descriptors: try again then */

@@ -3,7 +3,7 @@
  * The only way out of a sandbox that installs packages: a proxy that knows a few hosts.
  *
  *   program ──TCP, its own loopback──▶ relay ──▶ host:port of the list
- *                                        └─▶ 403 for anything else, and whoever asked is told of
+ *                                        └─▶ 403 for anything else, and refused() is called
  *
  * The listener was made inside the sandbox's network namespace and handed out before anything ran
  * there; the program sees a port and can change nothing about it. Names are resolved once, before,

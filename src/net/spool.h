@@ -32,7 +32,7 @@ struct spool_entry {
     int64_t born_s; /* of the monotonic clock: one that is set makes nothing old */
     bool on_disk;
     bool replaced; /* a newer one has the name: the file is not ours any more */
-    void *user;    /* whoever works on it; NULL: nobody */
+    void *user;    /* what works on it; NULL: nothing */
     TAILQ_ENTRY(spool_entry) link;
     SLIST_ENTRY(spool_entry) chain;
 };

@@ -80,7 +80,7 @@ struct webhook {
     bool promised;             /* there was one: its file may have the name */
     struct spool_entry *entry; /* the spool's; NULL: in memory only */
     struct buf text;           /* owned: the body, or the file around it */
-    struct bytes body;         /* view into text, or of whoever sends it */
+    struct bytes body;         /* view into text, or of the caller's text */
     int64_t born_s;
     uint32_t attempts;
     struct event again;

@@ -212,7 +212,8 @@ static void end(struct carrier *c, struct job *j)
     j->carrier = NULL;
 }
 
-/* Whoever is killed early may become one who is killed later, which takes no privilege. */
+/* Raising one's own score for the out-of-memory killer takes no privilege; it is raised so that it
+ * can be lowered again. */
 void bare_prepare(void)
 {
     cleanup_close int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

@@ -338,8 +338,8 @@ static void carry_pair(struct carrier *c, const struct attack *a, bool fake, str
     job_done(&j);
 }
 
-/* Whoever says that it got through is believed to need a moment until that is seen: a process does
- * not die at once. */
+/* An attack that reports success is looked for again for a moment: a process does not die at once.
+ */
 static bool look_closely(struct witness *w, const struct sight *s, char seen[SIGHT_WORDS])
 {
     const struct timespec moment = {.tv_nsec = LOOK_AGAIN_MS * 1000000l};

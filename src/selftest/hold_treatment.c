@@ -29,7 +29,7 @@ bool look_at_scheduling(const struct hold *h, long pid, char *out, size_t max)
                0;
 }
 
-/* Whoever has to end it was made to wait. */
+/* The process that has to end it was made to wait. */
 bool look_at_slowness(const struct hold *h, long pid, char *out, size_t max)
 {
     long parent = hold_parent(pid), nice = hold_stat(parent, STAT_NICE),

@@ -180,7 +180,7 @@ static void by_kill_init(const struct probe *p, long signal)
     (void)p;
     (void)SYS(SYS_kill, 1, signal);
     (void)SYS(SYS_nanosleep, ADDRESS(nap));
-    was_held(p, -EPERM); /* whoever can say so is still alive */
+    was_held(p, -EPERM); /* a process that reports is still alive */
 }
 
 static void by_pidfd_signal(const struct probe *p, long unused)

@@ -149,7 +149,8 @@ int witness_plant_victim(struct witness *w, struct err *e)
     if (w->victim > 0)
         return 0;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)unshare(CLONE_NEWNET); /* so that whoever enters its namespaces is seen elsewhere */
+    (void)unshare(
+        CLONE_NEWNET); /* so that a process that enters its namespaces is seen elsewhere */
     (void)execve("/bin/sleep", argv, envp);
     _exit(127);
 }

@@ -8,7 +8,8 @@
  *   shared memory, a queue      with the same secret in them
  *   names of the host           host name, places where a file of that mark must never appear
  *
- * The secret is made for the occasion and told to nobody: whoever prints it has read a canary.
+ * The secret is new for each run and in nothing but the canaries: a sandbox that prints it has read
+ * one.
  */
 #pragma once
 

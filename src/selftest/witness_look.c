@@ -14,7 +14,7 @@
 
 #include "selftest/witness_inner.h"
 
-/* Whoever was left alone sleeps at the first look. */
+/* A victim that was not touched sleeps at the first look. */
 enum { LOOKS_MAX = 10000, LOOK_MS = 1 };
 
 static bool has(const char *text, size_t n, const char *what)
@@ -160,8 +160,8 @@ static bool is_asleep(pid_t pid)
     return name_end && strncmp(name_end, ") S", 3) == 0;
 }
 
-/* A signal has woken it when the sender's call returns. On a busy machine it takes its time to
- * die of it, or to stop: whoever looks too early would miss a breach. */
+/* A signal has woken it when the sender's call returns. On a busy machine it takes a while to die
+ * of it, or to stop: looking too early would miss a breach. */
 static pid_t victim_changed(const struct witness *w, int *status)
 {
     pid_t got = 0;

@@ -26,7 +26,7 @@ enum {
     SHELF_NAME_MAX = 152,   /* "owner/number" with its NUL */
     SHELF_PATH_MAX = 4096,  /* of a file inside */
     SHELF_DEPTH_MAX = 64,   /* directories above one */
-    SHELF_HEAD_MAX = 65536, /* of what is read of a file for whoever asks */
+    SHELF_HEAD_MAX = 65536, /* of what is read of a file on request */
 };
 
 struct shelf;

@@ -181,7 +181,7 @@ static int enter(struct keeper *k, struct err *e)
     return k->kind->enter(k, e);
 }
 
-/* What a pass misses by forking is found by the next; whoever dies wakes us. */
+/* What a pass misses by forking is found by the next; each death wakes the keeper. */
 void keeper_purge(void)
 {
     for (;;) {

@@ -112,7 +112,7 @@ enum { STEP_DESCRIPTORS = 0 };
 
 /* ---- all of it ---- */
 
-/* Not by the slot: whoever kept it before may still be removing what it had. */
+/* Not named by the slot: its last keeper may still be removing its own directory. */
 static void room_name(const struct keeper *k, char out[ROOM_PATH_MAX])
 {
     (void)snprintf(out, ROOM_PATH_MAX, "%.*s/%d-%u", ROOMS_MAX, k->rooms, (int)k->pid, k->made);

@@ -212,9 +212,9 @@ static bool has_protocol(uint64_t first, uint64_t n)
 }
 
 /*
- * And of their protocols only TCP, UDP and ICMP: any other would have the kernel load its module
- * for whoever asks, and these modules have a history. What lies between is refused in blocks that
- * are as large as one comparison with a mask can be.
+ * And of their protocols only TCP, UDP and ICMP: any other would make the kernel load a module, and
+ * these modules have a history of holes. What lies between is refused in blocks that are as large
+ * as one comparison with a mask can be.
  */
 static int add_protocols(scmp_filter_ctx ctx, uint64_t family)
 {

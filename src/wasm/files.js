@@ -67,7 +67,7 @@ class Library {
     }
 }
 
-/* clock: whoever writes a number there waits for so many seconds; remove: the file of that name
+/* clock: a write of a number there sleeps for so many seconds; remove: the file of that name
    goes. Not every runtime has other means. hold: see host.js. */
 const DEVICES = ['null', 'zero', 'urandom', 'random', 'stdin', 'stdout', 'stderr', 'clock', 'remove',
     'hold', 'channel'];

@@ -245,7 +245,7 @@ class Wasi {
     fd_prestat_get(fd, at) {
         const f = this.get(fd);
         if (fd >= FIRST_DIRECTORY && !(f instanceof Folder) && f instanceof Channel) {
-            this.view.setUint32(at, 1, true); // not a directory: whoever looks for them goes on
+            this.view.setUint32(at, 1, true); // not a directory: a search for them goes on
             this.view.setUint32(at + 4, 0, true);
             return;
         }

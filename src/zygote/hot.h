@@ -5,9 +5,8 @@
  * A fork shares memory until somebody writes, and each first write to a page is a
  * trap into the kernel that costs three times what copying the page does. Pages
  * that are pinned, as for a device that might write to them, are never shared: a
- * fork copies them at once. So a trial copy shows which ones these are, and
- * whoever makes copies pins them. Where the kernel refuses, copies work as
- * always, only slower.
+ * fork copies them at once. So a trial copy shows which ones these are, and the keeper pins them
+ * before it forks. Where the kernel refuses, copies work as always, only slower.
  *
  * Speedup `pinned-pages` of -Dspeedups. Without it a trivial run of JavaScript takes 12 % more
  * CPU, one of Python 2 %.

@@ -46,8 +46,8 @@ PyObject *python_channel_end(struct python_channel *c);
 
 /* One frame. -1: an exception. */
 int python_channel_put(struct python_channel *c, char kind, const char *payload, size_t n);
-/* The same, but a short one is held: told together with the end, it wakes the daemon once. Whoever
- * holds one must see to it that nothing of the program runs before it is sent. */
+/* The same, but a short one is held: told together with the end, it wakes the daemon once. Nothing
+ * of the program may run before it is sent. */
 int python_channel_hold(struct python_channel *c, char kind, const char *payload, size_t n);
 void python_channel_release(struct python_channel *c);
 

@@ -25,7 +25,7 @@ void text_settle(void);
 void text_join(void);
 
 /*
- * What starting and warming has read of code and constants is in the kernel's memory anyway, and
- * whoever only forks from now on has no use for it.
+ * What starting and warming has read of code and constants is in the kernel's memory anyway, and a
+ * process that only forks from now on has no use for it.
  */
 void text_release(void);

@@ -316,7 +316,7 @@ static void revive_now(int sig, siginfo_t *si, void *context)
 
 /* Most programs have ended before any of the threads could be of use, and a process with one thread
  * ends sooner: those of a program that goes on come when so many milliseconds have passed. By the
- * clock, not by what was computed: whoever waits for a thread, waits that long at the most. */
+ * clock, not by what was computed: a program that needs a thread waits no longer than that. */
 static napi_value revive_later(napi_env env, napi_callback_info info)
 {
     struct node *n = node_of(env, info);

@@ -7,9 +7,9 @@
  * keeper begins with this interpreter: pid 1 runs none of it, the first process
  * waits for its job and runs it as `python3 handler.py` would.
  *
- * Whoever forks shares pages until somebody writes. So the garbage collector is
- * told to leave everything that exists now alone, and the first process runs a
- * small program of ours before it waits, which touches what any program will.
+ * Forked processes share pages until one of them writes. So the garbage collector is told to leave
+ * everything that exists now alone, and the first process runs a small program of ours before it
+ * waits, which touches what any program will.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

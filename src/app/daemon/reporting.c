@@ -11,7 +11,8 @@
 #include "net/spool.h"
 #include "net/webhook.h"
 
-/* Whoever wants a control plane to trust its executors gives them a token of their own. */
+/* A control plane that is to trust its executors needs a token of its own in CONTROL_PLANE_TOKEN.
+ */
 static const char token_default[] = "dev_token_only_for_testing";
 
 enum { MS_PER_S = 1000 };

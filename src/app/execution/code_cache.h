@@ -4,9 +4,9 @@
  * In memory, bounded in number and bytes; the least recently used go first.
  *
  * Found by the whole text, byte for byte. It is the wrapper inside that compiles, in a fresh
- * sandbox, before the first line of the text runs, and says so in the first frame of all; whoever
- * could forge that has found a text that takes over the compiler, and whoever sends the same text
- * gets what that text does.
+ * sandbox, before the first line of the text runs, and sends the result in the first frame of all.
+ * Only a text that takes over the compiler can forge that frame, and the forgery is used for runs
+ * of the same text alone.
  */
 #pragma once
 

@@ -173,7 +173,7 @@ static void on_safe(void *user)
     task_continue(user, TASK_NEXT);
 }
 
-/* Whoever waits for the place need not wait for the disk. */
+/* The next execution gets the place before this one is written to disk. */
 static enum task_go step_report(struct task *t, struct err *e)
 {
     struct execution *x = of(t);

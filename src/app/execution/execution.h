@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One execution: from asked-for to kept. Owned by the registry; whoever asked has a pointer until
+ * One execution: from asked-for to kept. Owned by the registry; the requester has a pointer until
  * its done callback was called or it detached.
  */
 #pragma once
@@ -30,7 +30,7 @@ struct webhook;
 /* Exactly once, from the loop, never from inside app_execute(). Its result is final. */
 typedef void execution_done_fn(void *user, struct execution *x);
 
-/* Somebody who waits for the end. Owned by whoever waits. */
+/* A request that waits for the end; owned by it. */
 struct execution_waiter {
     execution_done_fn *done;
     void *user;
@@ -70,7 +70,7 @@ struct watch {
     uint64_t began_us;      /* the look */
 };
 
-/* Follows an execution, done or not, without being waited for. Owned by whoever follows. */
+/* Follows an execution, done or not, without being waited for. Owned by the follower. */
 enum execution_news {
     EXECUTION_OUTPUT,   /* there is more in task.result.out or .err */
     EXECUTION_PROGRESS, /* there is another task.result.progress */
@@ -136,7 +136,7 @@ struct execution {
     struct heart heart;
     struct registered in; /* the registry */
     struct hold hold;
-    bool unattended; /* asked for by somebody who does not wait: it goes on whoever leaves */
+    bool unattended; /* its request did not wait: it goes on when followers leave */
     LIST_HEAD(execution_waiters, execution_waiter) waiters;
     LIST_HEAD(execution_followers, execution_follower) followers;
 };

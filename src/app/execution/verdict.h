@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the facts of a run mean for whoever asked: status, last words on stderr, the limit that was
+ * What the facts of a run mean to a caller: status, last words on stderr, the limit that was
  * met. Pure; may run on a worker, for a returned value can be large.
  */
 #pragma once

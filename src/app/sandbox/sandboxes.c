@@ -625,7 +625,7 @@ int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
     TAILQ_INSERT_TAIL(&s->list, p, link);
     s->n++;
     if (strcmp(p->label.name, default_name) == 0)
-        s->standard = p; /* whoever made it: the verbs without a name mean it */
+        s->standard = p; /* the verbs without a name mean it, whichever request made it */
     persistent_set_end(p, spec->span_ms);
     if (p->network == NET_HOST)
         seed_resolver(p);

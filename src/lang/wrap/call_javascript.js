@@ -339,7 +339,7 @@ class Session {
 
     // -- the channel --
 
-    /* False: whoever can wait should. */
+    /* False: a caller that can wait should. */
     send(kind, text = '') {
         const body = from(this.token + text, 'utf8');
         return this.socket.write(Buffer.concat(

@@ -62,7 +62,7 @@ sub receive {
 
 my %escapes = (b => "\b", f => "\f", n => "\n", r => "\r", t => "\t");
 
-# The text is in $_, the place is pos(). Whoever sent it has checked it, so nothing is checked here.
+# The text is in $_, the place is pos(). The sender has checked it, so nothing is checked here.
 sub decode_string {
     my $text = '';
     /\G"/gc;

@@ -87,7 +87,7 @@ module SandboxCall
     small ? decode_at(text, 0)[0] : JSON.parse(text, max_nesting: false, create_additions: false)
   end
 
-  # The value that begins at a byte, and where it ends. Whoever sent the text has checked it.
+  # The value that begins at a byte, and where it ends. The sender has checked the text.
   def decode_at(text, at)
     at += 1 while WHITE.include?(text.getbyte(at))
     case text.getbyte(at)

@@ -298,7 +298,7 @@ class Context:
             return max(0, int((deadline - monotonic()) * 1000))
 
         def progress(value):
-            """Tells whoever is waiting how far the execution is; value is a JSON object."""
+            """Tells the caller how far the execution is; value is a JSON object."""
             if not isinstance(value, dict):
                 raise TypeError(f"progress() takes a dict, not {type(value).__name__}")
             payload = encode(value, True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Ways out. Whoever gets through is seen by the listeners outside.
+# Ways out. The listeners outside see what gets through.
 
 
 def connect(family, address, kind=None):

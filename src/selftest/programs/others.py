@@ -134,7 +134,7 @@ def _(event):
 
 
 def tell(server, event):
-    """Whoever calls is told the secret."""
+    """Sends the secret to any process that connects."""
     if os.fork() == 0:
         server.settimeout(20)
         server.accept()[0].sendall(event["secret"].encode())
@@ -166,7 +166,7 @@ def _(event):
         os.kill(-1, signal.SIGCONT)
         count = len(list(filter(str.isdigit, os.listdir("/proc"))))
         return count > 8 and f"{count} processes in sight"
-    # Whoever is signalled says so; that is read outside.
+    # A process that gets the signal prints a word that is read outside.
     signal.signal(signal.SIGCONT, lambda *_: os.write(1, b"TOUCHED\n"))
     for _ in range(10):
         if os.fork() == 0:

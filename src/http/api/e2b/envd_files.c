@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET and POST /files: contents of a sandbox's files, as they are or as parts of a form. Whoever
- * asks has been admitted, by token or by signature, before the body is read (target.h).
+ * GET and POST /files: contents of a sandbox's files, as they are or as parts of a form. A request
+ * is admitted, by token or by signature, before its body is read (target.h).
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* /v1/sandboxes/{id}/ports/{port}/{path}: servers inside a sandbox, for whoever has the secret. */
+/* /v1/sandboxes/{id}/ports/{port}/{path}: servers inside a sandbox, for requests with the secret.
+ */
 #include <string.h>
 
 #include "http/api/api.h"

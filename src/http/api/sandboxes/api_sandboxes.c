@@ -140,7 +140,7 @@ static void write_label(struct jw *w, const struct persistent *p)
     jw_object_end(w);
 }
 
-/* Whoever may ask for it has the secret, which opens every sandbox. */
+/* Only requests with the secret get here, and the secret opens every sandbox. */
 static void write_access(struct jw *w, const struct persistent *p)
 {
     jw_key(w, "access");
