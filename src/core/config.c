@@ -477,9 +477,39 @@ int config_load(struct config *c, int argc, char *const *argv, char *const *envp
 
 /* ---- secrets ---- */
 
-static void hide(char *value)
+/* The user and password of an address, without the '@'; NULL: it has none. */
+static const char *user_info(const char *value, size_t *ret_n)
 {
-    explicit_bzero(value, strlen(value));
+    const char *host = strstr(value, "://"), *at = NULL;
+
+    host = host ? host + 3 : value;
+    for (const char *c = host; host > value && *c && !strchr("/?#", *c); c++)
+        if (*c == '@')
+            at = c;
+    *ret_n = at ? (size_t)(at - host) : 0;
+    return at ? host : NULL;
+}
+
+const char *config_shown(const struct config_option *o, const char *value,
+                         char room[CONFIG_TEXT_MAX])
+{
+    size_t n;
+    const char *user = user_info(value, &n);
+
+    if (o->secret)
+        return *value ? "***" : "";
+    if (!user)
+        return value;
+    (void)snprintf(room, CONFIG_TEXT_MAX, "%.*s***%s", (int)(user - value), value, user + n);
+    return room;
+}
+
+static void hide(const struct config_option *o, char *value)
+{
+    size_t n;
+
+    if (o->secret || user_info(value, &n))
+        explicit_bzero(value, strlen(value));
 }
 
 static void hide_variable(char *variable)
@@ -487,9 +517,8 @@ static void hide_variable(char *variable)
     size_t n = strcspn(variable, "=");
 
     for (size_t i = 0; i < CONFIG_COUNT && variable[n]; i++) {
-        if (config_options[i].secret && strlen(config_options[i].env) == n &&
-            strncmp(variable, config_options[i].env, n) == 0)
-            hide(variable + n + 1);
+        if (strlen(config_options[i].env) == n && strncmp(variable, config_options[i].env, n) == 0)
+            hide(&config_options[i], variable + n + 1);
     }
 }
 
@@ -507,11 +536,11 @@ void config_hide_arguments(int argc, char **argv)
         if (strncmp(argv[i], "--", 2) != 0)
             continue;
         option = option_by_flag(argv[i] + 2, n - 2);
-        if (option == CONFIG_COUNT || !config_options[option].secret)
+        if (option == CONFIG_COUNT)
             continue;
         if (argv[i][n] == '=')
-            hide(argv[i] + n + 1);
+            hide(&config_options[option], argv[i] + n + 1);
         else if (i + 1 < argc)
-            hide(argv[i + 1]);
+            hide(&config_options[option], argv[i + 1]);
     }
 }

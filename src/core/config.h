@@ -104,8 +104,11 @@ extern const struct config_mode_flag config_mode_flags[CONFIG_MODE_FLAGS];
 must_check int config_load(struct config *c, int argc, char *const *argv, char *const *envp,
                            struct err *e);
 
-/* Overwrite secrets in the arguments, which /proc shows to everybody, and in the environment, which
- * whatever we start would inherit. After loading. */
+/* A text as it may be shown: "***" for a secret, and for the user and password of an address. */
+const char *config_shown(const struct config_option *o, const char *value,
+                         char room[CONFIG_TEXT_MAX]);
+/* Overwrite secrets, and addresses with a password, in the arguments, which /proc shows to
+ * everybody, and in the environment, which whatever we start would inherit. After loading. */
 void config_hide_arguments(int argc, char **argv);
 void config_hide_variables(char **envp);
 
@@ -132,7 +135,7 @@ void config_strays(char *const *envp, config_stray_fn *fn, void *user);
 /* ---- config_doc.c ---- */
 
 void config_help(FILE *out);
-void config_print(const struct config *c, FILE *out); /* values with origins; secrets as *** */
+void config_print(const struct config *c, FILE *out); /* values with origins, as config_shown() */
 void config_print_docs(FILE *out);                    /* Markdown */
 void config_table_json(struct jw *w);                 /* the table as an array of objects */
-void config_values_json(const struct config *c, struct jw *w); /* one object; secrets as *** */
+void config_values_json(const struct config *c, struct jw *w); /* one object, as config_shown() */

@@ -79,7 +79,8 @@ void config_help(FILE *out)
 
 static void print_value(const struct config *c, const struct config_option *o, FILE *out)
 {
-    const char *text = slot(c, o);
+    char room[CONFIG_TEXT_MAX];
+    const char *text;
 
     switch (o->type) {
     case CONFIG_NUM:
@@ -89,7 +90,8 @@ static void print_value(const struct config *c, const struct config_option *o, F
         fputs(*(const bool *)slot(c, o) ? "true" : "false", out);
         return;
     case CONFIG_STR:
-        fputs(o->secret && *text ? "***" : *text ? text : "\"\"", out);
+        text = config_shown(o, slot(c, o), room);
+        fputs(*text ? text : "\"\"", out);
         return;
     }
 }
@@ -214,14 +216,14 @@ void config_values_json(const struct config *c, struct jw *w)
     jw_object(w);
     for (size_t i = 0; i < CONFIG_COUNT; i++) {
         const struct config_option *o = &config_options[i];
-        const char *text = slot(c, o);
+        char room[CONFIG_TEXT_MAX];
 
         if (o->type == CONFIG_NUM)
             jw_kv_int(w, o->name, (int64_t) * (const uint64_t *)slot(c, o));
         else if (o->type == CONFIG_BOOL)
             jw_kv_bool(w, o->name, *(const bool *)slot(c, o));
         else
-            jw_kv_string(w, o->name, o->secret && *text ? "***" : text);
+            jw_kv_string(w, o->name, config_shown(o, slot(c, o), room));
     }
     jw_object_end(w);
 }

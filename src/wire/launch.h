@@ -35,7 +35,7 @@ enum {
     LAUNCH_CGROUP2 = 4,      /* STARTED: usage files are those of version 2 */
     LAUNCH_RETIRED = 8,      /* DEAD: the slot is closed, its usage files are void */
     LAUNCH_HOST_NET = 16,    /* PREPARE: the host's network instead of one of its own */
-    LAUNCH_FREEZES = 32, /* HELLO: FREEZE is understood */
+    LAUNCH_FREEZES = 32,     /* HELLO: FREEZE is understood */
     LAUNCH_LAZY = 64, /* HELLO: host directories can be lent (lazy.h); else `dirs` says why */
 };                    /* flags */
 

@@ -273,6 +273,17 @@ def test_every_log_line_is_a_json_record_with_the_required_fields(daemon):
         assert re.match(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)$", fields["timestamp"]), line
 
 
+def test_a_password_in_an_address_is_never_shown(make_daemon):
+    """Of an index or registry of packages, or a control plane: not by the API, the log, or /proc."""
+    address = "http://somebody:pa55-w0rd@127.0.0.1:9/simple/"
+    daemon = make_daemon(["--package-registry", address], PACKAGE_INDEX=address)
+    values = daemon.request("GET", "/v1/capabilities").text
+    assert values.count("http://***@127.0.0.1:9/simple/") == 2, values
+    shown = [values, daemon.log_text(), *(daemon.request("GET", path).text for path in META)]
+    shown += [harness.read_proc(pid, name).decode("latin-1") for pid in daemon.tree() for name in ("cmdline", "environ")]
+    assert not [text for text in shown if "pa55-w0rd" in text or "somebody" in text]
+
+
 def test_logs_never_hold_a_secret_nor_what_a_program_said(daemon):
     said = harness.marker()
     code = (f"import sys\nprint('{said}-out')\nprint('{said}-err', file=sys.stderr)\n"
