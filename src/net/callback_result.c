@@ -216,7 +216,9 @@ void callback_result(struct report *r, const char *id, struct buf *body, report_
     d->body = (struct bytes){.p = d->text.p, .n = d->text.n};
     cb->held += d->text.n;
     d->saving = true;
-    d->entry = spool_put(cb->spool, id, "", d->body, on_saved, d);
+    d->entry = spool_put(
+        cb->spool, &(struct spool_order){
+                       .id = id, .members = "", .body = d->body, .done = on_saved, .user = d});
     if (d->entry) {
         d->entry->user = d;
         return;

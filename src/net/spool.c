@@ -274,22 +274,22 @@ static bool put_frame(const struct spool *s, struct op *o, const char *members)
     return !o->head.failed && !o->tail.failed;
 }
 
-struct spool_entry *spool_put(struct spool *s, const char *id, const char *members,
-                              struct bytes body, spool_put_fn *done, void *user)
+struct spool_entry *spool_put(struct spool *s, const struct spool_order *order)
 {
     uint64_t used = s->bytes + s->rejected_bytes, bytes;
-    struct op *o = spool_id_is_safe(id) ? op_new(OP_PUT, id) : NULL;
+    struct op *o = spool_id_is_safe(order->id) ? op_new(OP_PUT, order->id) : NULL;
 
     if (!o)
         return NULL;
-    o->body = body;
-    o->done.put = done;
-    o->user = user;
+    o->body = order->body;
+    o->hasty = order->hasty;
+    o->done.put = order->done;
+    o->user = order->user;
     o->number = ++s->last;
-    if (put_frame(s, o, members)) {
-        bytes = o->head.n + body.n + o->tail.n;
+    if (put_frame(s, o, order->members)) {
+        bytes = o->head.n + o->body.n + o->tail.n;
         if (used <= s->bytes_max && bytes <= s->bytes_max - used)
-            o->entry = spool_entry_add(s, id, bytes, spool_now_s());
+            o->entry = spool_entry_add(s, o->id, bytes, spool_now_s());
     }
     if (!o->entry) {
         op_free(o);

@@ -62,13 +62,18 @@ void spool_close(struct spool *s);
 
 /* On the loop, once: e->on_disk, or not and `why` has the words; then e must be dropped. */
 typedef void spool_put_fn(void *user, struct spool_entry *e, const char *why);
-/*
- * Writes one result. The body (a JSON object) is borrowed until done(); `members` are others of the
- * file, written in front of it: "" or "name": value, with a comma behind. NULL when it would exceed
- * the bytes, or there is no memory: done() will not come.
- */
-struct spool_entry *spool_put(struct spool *s, const char *id, const char *members,
-                              struct bytes body, spool_put_fn *done, void *user);
+struct spool_order {
+    const char *id;
+    const char *members; /* others of the file, in front of the body: "" or "name": value, with a
+                            comma behind */
+    struct bytes body;   /* a JSON object; borrowed until done() */
+    bool hasty;          /* not synced: it outlives this process, but perhaps not the machine */
+    spool_put_fn *done;
+    void *user;
+};
+/* Writes one result. NULL when it would exceed the bytes, or there is no memory: done() will not
+ * come. */
+struct spool_entry *spool_put(struct spool *s, const struct spool_order *order);
 
 /* On the loop, once. `file` has the text and is taken or freed; `body` is a view into it, p == NULL
  * when the file is gone or is not what we wrote. What is in front of the body ends with its key. */

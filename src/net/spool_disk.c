@@ -58,13 +58,13 @@ static void put_write(const struct spool *s, struct op *o)
     half_name(o->number, name);
     o->fd = openat(s->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     o->failed = o->fd < 0 ? -errno : write_pieces(o->fd, o);
-    if (o->failed == 0) /* only a hint: the sync that follows has less to wait for */
+    if (o->failed == 0 && !o->hasty) /* only a hint: the sync that follows has less to wait for */
         os_write_back(o->fd);
 }
 
 static void put_sync(struct op *o)
 {
-    if (o->failed == 0 && fsync(o->fd) < 0)
+    if (o->failed == 0 && !o->hasty && fsync(o->fd) < 0)
         o->failed = -errno;
     fd_close_all(&o->fd, 1);
 }
@@ -161,13 +161,13 @@ static void names_sync(struct spool *s)
 
     STAILQ_FOREACH(o, &s->batch, link)
     {
-        needed |= o->kind == OP_PUT && o->failed == 0;
+        needed |= o->kind == OP_PUT && o->failed == 0 && !o->hasty;
     }
     if (needed && fsync(s->dir) < 0)
         r = -errno;
     STAILQ_FOREACH(o, &s->batch, link)
     {
-        if (o->kind == OP_PUT && o->failed == 0)
+        if (o->kind == OP_PUT && o->failed == 0 && !o->hasty)
             o->failed = r;
     }
 }

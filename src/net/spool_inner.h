@@ -20,6 +20,7 @@ struct op {
     size_t file_max;
     int fd;     /* owned: PUT, between writing and syncing */
     int failed; /* -errno */
+    bool hasty; /* PUT: not synced */
     struct spool_entry *entry;
     union {
         spool_put_fn *put;

@@ -2,14 +2,14 @@
 /*
  * Theory of operation
  *
- *   HELD ─send─▶ SAVING ─▶ DUE ─▶ READING ─▶ SIGNING ─▶ POSTING ──2xx──▶ delivered: gone from the
- * disk ▲                              │  └─410, no host any more: given up └─────── WAITING
- * ◀─────────────┘
+ *   HELD ─send─▶ SAVING ─▶ DUE ─▶ READING ─▶ SIGNING ─▶ POSTING ──2xx──▶ gone from the disk
+ *                           ▲                              │  └─410, not allowed any more: given up
+ *                           └─────── WAITING ◀─────────────┘
  *
- * Only the file is kept between attempts; what could not be saved stays in memory. DUE ones are
- * begun in the order they came as long as there are connections, memory, and no more than a part of
- * the connections is used by one host: one that does not answer must not hold up the others. The
- * body is read and signed on a worker.
+ * Only the file is kept between attempts; a small body stays in memory for the first one, and what
+ * could not be saved until the end. DUE ones are begun in the order they came as long as there are
+ * connections, memory, and no more than a part of the connections is used by one host: one that
+ * does not answer must not hold up the others. The body is read and signed on a worker.
  *
  * While a request is under way its webhook may promise: a file says what is to be sent if this
  * process is killed before there is a result. The result takes its place.
@@ -38,10 +38,11 @@
 
 enum {
     ID_RANDOM = 24,
-    HELD_MAX = 64 << 20,  /* bytes of bodies in memory */
-    HOST_SHARE = 4,       /* one host has a quarter of the connections, at least one */
-    LINE_MAX = 128,       /* a header line of ours */
-    HEAD_MAX = 64 * 1024, /* of a file, in front of the body */
+    HELD_MAX = 64 << 20,   /* bytes of bodies in memory */
+    FIRST_MAX = 256 << 10, /* of one that stays there for its first attempt */
+    HOST_SHARE = 4,        /* one host has a quarter of the connections, at least one */
+    LINE_MAX = 128,        /* a header line of ours */
+    HEAD_MAX = 64 * 1024,  /* of a file, in front of the body */
     MEMBERS_MAX = 6 * (HTTP_URL_MAX + WEBHOOK_SECRET_MAX + SPOOL_ID_MAX) + 128,
     GONE = 410,
     MS_PER_S = 1000,
@@ -540,14 +541,13 @@ int webhooks_check(const struct webhooks *w, const struct webhook_target *to, st
     return 0;
 }
 
-/* There was no room on the disk: what memory holds is tried all the same. */
-static bool keep_in_memory(struct webhook *h, const char *why)
+/* The body is the sender's. */
+static bool copy_body(struct webhook *h)
 {
     struct webhooks *w = h->all;
     struct bytes body = h->body;
 
-    log_event(w->log, LOG_ERROR, "webhook_not_saved", LOG_STR("webhook_id", h->id),
-              LOG_STR("execution_id", h->execution_id), LOG_STR("error", why));
+    h->body = (struct bytes){0};
     h->text = BUF_INIT(body.n + 1);
     if (w->held + body.n > HELD_MAX || buf_put(&h->text, body.p, body.n) < 0) {
         buf_done(&h->text);
@@ -556,6 +556,14 @@ static bool keep_in_memory(struct webhook *h, const char *why)
     w->held += h->text.n;
     h->body = (struct bytes){h->text.p, h->text.n};
     return true;
+}
+
+/* There was no room on the disk: what memory holds is tried all the same. */
+static bool keep_in_memory(struct webhook *h, const char *why)
+{
+    log_event(h->all->log, LOG_ERROR, "webhook_not_saved", LOG_STR("webhook_id", h->id),
+              LOG_STR("execution_id", h->execution_id), LOG_STR("error", why));
+    return copy_body(h);
 }
 
 static void on_saved(void *user, struct spool_entry *entry, const char *why)
@@ -569,8 +577,8 @@ static void on_saved(void *user, struct spool_entry *entry, const char *why)
         entry->on_disk = h->promised; /* that file goes, then */
         spool_drop(w->spool, entry);
         kept = keep_in_memory(h, why);
-    } else {
-        h->body = (struct bytes){0}; /* the sender's */
+    } else if (h->body.n > FIRST_MAX || !copy_body(h)) {
+        h->body = (struct bytes){0}; /* read back for the first attempt, too */
     }
     tell_kept(h);
     if (kept)
@@ -627,13 +635,16 @@ void webhook_drop(struct webhook *h)
         hook_free(h);
 }
 
-static struct spool_entry *put(struct webhook *h, struct bytes body, spool_put_fn *done, void *user)
+static struct spool_entry *put(struct webhook *h, struct spool_order order)
 {
     cleanup_with(buf_done) struct buf members = BUF_INIT(0);
     struct spool_entry *entry = NULL;
 
-    if (members_write(h, &members) == 0)
-        entry = spool_put(h->all->spool, h->id, members.p, body, done, user);
+    order.id = h->id;
+    if (members_write(h, &members) == 0) {
+        order.members = members.p;
+        entry = spool_put(h->all->spool, &order);
+    }
     if (members.p)
         explicit_bzero(members.p, members.n);
     return entry;
@@ -667,7 +678,11 @@ void webhook_promise(struct webhook *h, const char *execution_id, struct buf *bo
     }
     *p = (struct promise){.of = h, .all = h->all, .body = *body};
     *body = BUF_INIT(0);
-    p->entry = put(h, (struct bytes){p->body.p, p->body.n}, on_promised, p);
+    p->entry =
+        put(h, (struct spool_order){
+                   .body = {p->body.p, p->body.n},
+                     .hasty = true, .done = on_promised, .user = p
+    });
     if (!p->entry) {
         buf_done(&p->body);
         free(p);
@@ -689,7 +704,8 @@ void webhook_send(struct webhook *h, const char *execution_id, struct bytes body
     h->kept = kept;
     h->user = user;
     hook_move(h, HOOK_SAVING);
-    h->entry = body.n > 0 ? put(h, body, on_saved, h) : NULL;
+    if (body.n > 0)
+        h->entry = put(h, (struct spool_order){.body = body, .done = on_saved, .user = h});
     promise_drop(h);
     if (h->entry) {
         h->entry->user = h;

@@ -105,8 +105,13 @@ static void wait_told(struct stage *s, int n)
 static struct spool_entry *put(struct stage *s, const char *id, const char *body)
 {
     int before = s->told;
-    struct spool_entry *e =
-        spool_put(s->spool, id, "", (struct bytes){.p = body, .n = strlen(body)}, on_put, s);
+    struct spool_entry *e = spool_put(s->spool, &(struct spool_order){
+                                                    .id = id,
+                                                    .members = "",
+                                                    .body = {.p = body, .n = strlen(body)},
+                                                    .done = on_put,
+                                                    .user = s
+    });
 
     if (e)
         wait_told(s, before + 1);
@@ -345,7 +350,12 @@ static void many_at_once_are_one_batch_after_the_other(void **state)
 
     for (int i = 0; i < 20; i++) {
         (void)snprintf(id, sizeof id, "m%d", i);
-        assert_non_null(spool_put(s->spool, id, "", (struct bytes){.p = "{}", .n = 2}, on_put, s));
+        assert_non_null(spool_put(
+            s->spool,
+            &(struct spool_order){
+                .id = id, .members = "", .body = {.p = "{}", .n = 2},
+                        .done = on_put, .user = s
+        }));
     }
     wait_told(s, 20);
     reopen(s, 3600);
