@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The tools of the Model Context Protocol, as a language model calls them."""
 import base64
+import importlib.util
 import zlib
 
 import pytest
 
-from mcp_client import HANDSHAKE, MODERN, Client, text_of
+import harness
+from mcp_client import HANDSHAKE, MODERN, Client, events_of, text_of
+
+
+needs_ipython = pytest.mark.skipif(importlib.util.find_spec("IPython") is None, reason="IPython is not installed")
 
 
 @pytest.fixture
@@ -131,3 +136,164 @@ def test_sessions_have_workspaces_of_their_own(daemon, client):
     mine = [s["sandbox"] for s in client.data("list_sandboxes")["sandboxes"] if s["mine"]]
     assert len(mine) == 1
     assert daemon.request("DELETE", "/mcp", headers={"Mcp-Session-Id": other.session}).status == 204
+
+
+# ---- commands ----
+
+
+def test_a_command_is_told_completely(client):
+    got = client.call("run_command", command="echo out; echo err >&2; exit 3", env={"A": "b"})
+    data = got["structuredContent"]
+    assert not got["isError"] and data["status"] == "failed" and data["exit_code"] == 3
+    assert (data["stdout"], data["stderr"]) == ("out\n", "err\n")
+    assert text_of(got).startswith("out\n[stderr]\nerr\n[failed, exit code 3 after ")
+    assert text_of(got).endswith(f"sandbox: {data['sandbox']}]") and data["duration_ms"] >= 0
+
+
+def test_a_command_gets_what_it_was_given(client):
+    data = client.data("run_command", command="cat; echo $A; pwd", stdin="in\n", env={"A": "b"}, cwd="/tmp")
+    assert data["stdout"] == "in\nb\n/tmp\n" and data["status"] == "success"
+    refused(client.call("run_command", command="true", cwd="/no/where"), "/no/where")
+
+
+def test_a_command_that_takes_too_long_is_ended(client):
+    got = client.call("run_command", command="echo begun; sleep 600", timeout_seconds=1)
+    assert got["isError"] and got["structuredContent"]["status"] == "timeout"
+    assert got["structuredContent"]["stdout"] == "begun\n" and "ended after 1 s" in text_of(got)
+
+
+def test_long_output_is_cut_and_kept(client):
+    got = client.call("run_command", command="seq 100000")
+    data = got["structuredContent"]
+    assert len(data["stdout"]) < 17000 and "characters cut; all of it is in" in data["stdout"]
+    assert data["stdout"].startswith("1\n2\n") and data["stdout"].endswith("99999\n100000\n")
+    cut = data["truncated"][0]
+    assert cut["stream"] == "stdout" and cut["characters"] == 588895
+    assert client.data("run_command", command=f"wc -c <{cut['file']}")["stdout"].strip() == "588895"
+
+
+def test_escape_sequences_are_taken_out(client):
+    data = client.data("run_command", command=r"printf '\033[31mred\033[0m \033]0;title\007x\001\ty\r\n'")
+    assert data["stdout"] == "red x\ty\n"
+
+
+def test_new_files_are_told_and_pictures_shown(client):
+    client.data("write_file", path="old.txt", content="x")
+    client.data("run_command", command="touch -d '1 hour ago' old.txt")
+    picture = base64.b64encode(png(2, 2)).decode()
+    got = client.call("run_command", command=f"mkdir d; echo {picture} | base64 -d >d/p.png; echo 1 >t.csv")
+    kinds = [b["type"] for b in got["content"]]
+    assert kinds == ["text", "image", "resource_link"] and "structuredContent" not in got
+    assert got["content"][1]["data"] == picture
+    assert got["content"][2]["uri"].endswith("/files/workspace/t.csv")
+    assert "[files] d/p.png (" in text_of(got) and "old.txt" not in text_of(got)
+
+
+def test_a_long_command_is_handed_over(make_daemon):
+    client = Client(make_daemon(MCP_YIELD="1"))
+    data = client.data("run_command", command="echo begun; while ! test -e go; do sleep 0.05; done; echo ended", timeout_seconds=600)
+    assert data["status"] == "running" and data["stdout"] == "begun\n" and "manage_process" in data["hint"]
+    first = client.data("manage_process", action="output", process_id=data["process_id"], wait_seconds=45)
+    assert (first["output"], first["status"]) == ("begun\n", "running")
+    client.data("write_file", path="go", content="")
+    then = client.data("manage_process", action="output", process_id=data["process_id"], cursor=first["cursor"], wait_seconds=45)
+    assert then["output"] == "ended\n"
+    end = client.data("manage_process", action="output", process_id=data["process_id"], cursor=then["cursor"], wait_seconds=45)
+    assert (end["output"], end["status"], end["exit_code"]) == ("", "completed", 0)
+
+
+def test_background_processes_are_managed(client):
+    data = client.data("run_command", command="echo one; exec sleep 600", background=True)
+    listed = client.data("manage_process", action="list", sandbox=data["sandbox"])["processes"]
+    assert [(p["process_id"], p["status"], p["exit_code"]) for p in listed] == [(data["process_id"], "running", None)]
+    got = client.data("manage_process", action="output", process_id=data["process_id"], wait_seconds=45)
+    assert got["output"] == "one\n" and got["cursor"] == 1
+    assert client.data("manage_process", action="kill", process_id=data["process_id"])["status"] == "killed"
+    ended = client.data("manage_process", action="output", process_id=data["process_id"], cursor=1, wait_seconds=45)
+    assert ended["status"] == "killed"
+    refused(client.call("manage_process", action="kill"), "process_id is needed")
+    refused(client.call("manage_process", action="output", process_id="nothing"), "no process")
+
+
+def test_a_request_is_cancelled(daemon, client):
+    """The command is dead, and its exchange ends without a response."""
+    place = client.data("write_file", path="x", content="")["sandbox"]
+    with daemon.connect() as line:
+        line.send("POST", "/mcp", json=client.message("tools/call", {"name": "run_command", "arguments": {
+            "command": "touch begun; exec sleep 600", "timeout_seconds": 600}}, ident="to-cancel"), headers=client.headers("tools/call"))
+        other = Client(daemon, MODERN)
+        harness.wait_until(lambda: not other.call("read_file", path="begun", sandbox=place)["isError"], "the command has not begun")
+        assert client.notify("notifications/cancelled", {"requestId": "to-cancel"}).status == 202
+        ended = line.receive()
+        assert ended.status in (200, 202) and "result" not in ended.text
+    harness.wait_until(lambda: client.data("manage_process", action="list")["processes"][0]["status"] != "running", "the command lives")
+
+
+def test_a_modern_client_cancels_by_leaving(daemon):
+    client = Client(daemon, MODERN)
+    place = client.data("create_sandbox")["sandbox"]
+    params = {"name": "run_command", "arguments": {"command": "touch begun; exec sleep 600", "sandbox": place, "timeout_seconds": 600}}
+    with daemon.connect() as line:
+        line.send("POST", "/mcp", json=client.message("tools/call", params), headers=client.headers("tools/call", params))
+        harness.wait_until(lambda: not client.call("read_file", path="begun", sandbox=place)["isError"], "the command has not begun")
+    harness.wait_until(lambda: client.data("manage_process", action="list", sandbox=place)["processes"][0]["status"] != "running",
+                       "the command lives")
+    client.data("delete_sandbox", sandbox=place)
+
+
+def test_progress_is_told(client):
+    params = {"name": "run_command", "arguments": {"command": "echo working; sleep 2.5"}, "_meta": {"progressToken": "p"}}
+    got = client.post("tools/call", params)
+    assert got.headers["content-type"].startswith("text/event-stream")
+    events = events_of(got.text)
+    told = [e["params"] for e in events if e.get("method") == "notifications/progress"]
+    assert told and all(p["progressToken"] == "p" and p["message"] == "working" for p in told)
+    assert [p["progress"] for p in told] == sorted({p["progress"] for p in told})
+    assert events[-1]["result"]["structuredContent"]["status"] == "success"
+
+
+# ---- code ----
+
+
+def test_code_keeps_its_state(client):
+    assert client.data("run_code", code="let x = 6", language="javascript")["status"] == "success"
+    got = client.call("run_code", code="console.log('out'); ({a: x * 7})", language="javascript")
+    data = got["structuredContent"]
+    assert data["result"] == {"a": 42} and data["stdout"] == "out\n"
+    assert text_of(got).startswith('out\n[result] {"a":42}\n[success after ')
+
+
+def test_code_that_fails_says_how(client):
+    got = client.call("run_code", code="throw new TypeError('no')", language="javascript")
+    assert got["isError"] and got["structuredContent"]["status"] == "failed"
+    assert got["structuredContent"]["error"]["type"] == "TypeError"
+    assert "[error] " in text_of(got) and "no" in text_of(got)
+
+
+def test_a_reset_forgets(client):
+    client.data("run_code", code="var x = 1", language="javascript")
+    data = client.data("run_code", code="typeof x", language="javascript", reset=True)
+    assert "undefined" in str(data["result"])
+
+
+def test_code_that_takes_too_long_is_stopped(client):
+    got = client.call("run_code", code="for (;;);", language="javascript", timeout_seconds=1)
+    assert got["isError"] and got["structuredContent"]["status"] == "timeout" and "stopped after 1 s" in text_of(got)
+
+
+def test_code_of_the_shell_is_a_command(client):
+    assert client.data("run_code", code="echo $((6 * 7))", language="shell")["stdout"] == "42\n"
+
+
+@needs_ipython
+def test_python_values_and_pictures(client):
+    assert client.data("run_code", code="x = 6")["status"] == "success"
+    assert client.data("run_code", code="x * 7")["result"] == 42
+    assert client.data("run_code", code="{'a': [1, None]}")["result"] == {"a": [1, None]}
+    assert client.data("run_code", code="True")["result"] is True
+    assert "result" not in client.data("run_code", code="None")
+    picture = base64.b64encode(png(2, 2)).decode()
+    got = client.call("run_code", code=f"from IPython.display import Image, display\nimport base64\ndisplay(Image(base64.b64decode('{picture}')))")
+    assert [b["type"] for b in got["content"]] == ["text", "image"] and got["content"][1]["mimeType"] == "image/png"
+    got = client.call("run_code", code="import nothing_of_the_kind")
+    assert got["isError"] and "ModuleNotFoundError" in text_of(got) and "[hint]" in text_of(got)

@@ -56,6 +56,7 @@ void tool_free(struct tool_call *t);
 enum {
     TOOL_TEXT_MAX = 8 << 20,  /* bytes of a whole result */
     TOOL_IMAGE_MAX = 3 << 20, /* bytes of a picture that is shown */
+    TOOL_HINT_MAX = 512,
 };
 
 struct tool_result {

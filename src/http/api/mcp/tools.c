@@ -4,6 +4,9 @@
 
 /* clang-format off */
 const struct mcp_tool mcp_tools[] = {
+    {"run_code",        &tool_run_code_shape,        sizeof(struct tool_run_code),        tool_run_code},
+    {"run_command",     &tool_run_command_shape,     sizeof(struct tool_run_command),     tool_run_command},
+    {"manage_process",  &tool_manage_process_shape,  sizeof(struct tool_manage_process),  tool_manage_process},
     {"read_file",       &tool_read_file_shape,       sizeof(struct tool_read_file),       tool_read_file},
     {"write_file",      &tool_write_file_shape,      sizeof(struct tool_write_file),      tool_write_file},
     {"edit_file",       &tool_edit_file_shape,       sizeof(struct tool_edit_file),       tool_edit_file},

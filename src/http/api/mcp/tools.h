@@ -6,6 +6,32 @@
 
 typedef void tool_fn(struct tool_call *t);
 
+struct tool_run_code {
+    struct bytes code, sandbox;
+    int language;      /* its place in the enum */
+    int64_t timeout_s; /* 0: the default */
+    bool reset;
+    struct shape_strings allowed;
+};
+struct tool_run_command {
+    struct bytes command, sandbox, cwd, input;
+    struct shape_strings env;
+    int64_t timeout_s; /* 0: the default */
+    bool background;
+};
+extern const struct shape tool_run_code_shape, tool_run_command_shape;
+tool_fn tool_run_code, tool_run_command;
+/* The same for arguments that came otherwise. */
+void tool_run_shell(struct tool_call *t, const struct tool_run_command *a);
+
+struct tool_manage_process {
+    int action; /* its place in the enum */
+    struct bytes process, sandbox;
+    int64_t cursor, wait_s;
+};
+extern const struct shape tool_manage_process_shape;
+tool_fn tool_manage_process;
+
 struct tool_read_file {
     struct bytes path, sandbox;
     int64_t offset, limit; /* 0: the default */

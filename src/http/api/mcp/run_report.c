@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: MIT */
+#include "http/api/mcp/run_report.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "app/daemon/app.h"
+#include "base/clock.h"
+#include "base/mime.h"
+#include "base/random.h"
+#include "base/utf8.h"
+#include "core/denial.h"
+#include "http/api/mcp/tool_file.h"
+
+enum {
+    HEAD_PERCENT = 60,
+    LINE_SEARCH = 500, /* bytes around a cut in which a line may end */
+    FILES_SEEN = 20000,
+    FILES_DEPTH = 8,
+    FILES_TOLD = 20, /* named in the text */
+    LINKS_MAX = 10,
+    US_PER_MS = 1000,
+    US_PER_S = 1000000,
+    WORDS_MAX = 256,
+};
+
+static const char *const stream_names[] = {[RUN_OUT] = "stdout", [RUN_ERR] = "stderr"};
+static const char *const status_names[] = {
+    [REPORT_SUCCESS] = "success", [REPORT_FAILED] = "failed",   [REPORT_TIMEOUT] = "timeout",
+    [REPORT_ERROR] = "error",     [REPORT_RUNNING] = "running",
+};
+
+/* ---- life ---- */
+
+struct run_report *report_new(struct tool_call *t, struct persistent *home)
+{
+    struct run_report *r = calloc(1, sizeof *r);
+    struct timespec now;
+    char hex[17];
+
+    if (!r) {
+        tool_refuse(t, "try again in a second", "out of memory");
+        return NULL;
+    }
+    random_hex(hex, 8);
+    (void)snprintf(r->id, sizeof r->id, "run_%s", hex);
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    r->t = t;
+    r->home = home;
+    r->began_us = clock_us();
+    r->began_s = now.tv_sec;
+    r->exit_code = -1;
+    r->value = BUF_INIT(MCP_ANSWER_MAX);
+    r->text = BUF_INIT(REPORT_STREAM_MAX);
+    r->error.type = r->error.message = r->error.stack = BUF_INIT(REPORT_STREAM_MAX);
+    for (size_t i = 0; i < RUN_STREAMS; i++)
+        r->out[i] = BUF_INIT(REPORT_STREAM_MAX);
+    r->result = TOOL_RESULT;
+    return r;
+}
+
+void report_free(struct run_report *r)
+{
+    tool_file_leave(r->file);
+    filework_free(r->walk);
+    for (size_t i = 0; i < RUN_STREAMS; i++)
+        buf_done(&r->out[i]);
+    for (size_t i = 0; i < r->files_n; i++)
+        free(r->files[i].path);
+    buf_done(&r->value);
+    buf_done(&r->text);
+    buf_done(&r->error.type);
+    buf_done(&r->error.message);
+    buf_done(&r->error.stack);
+    tool_result_done(&r->result);
+    free(r->path);
+    free(r);
+}
+
+void report_output(struct run_report *r, enum run_stream s, const char *p, size_t n)
+{
+    size_t room = r->out[s].max - r->out[s].n;
+
+    r->lost[s] = r->lost[s] || n > room;
+    (void)buf_put(&r->out[s], p, n < room ? n : room);
+}
+
+const char *report_line(struct run_report *r)
+{
+    const struct buf *b = r->out[RUN_OUT].n > 0 ? &r->out[RUN_OUT] : &r->out[RUN_ERR];
+    size_t end = b->n, at;
+
+    while (end > 0 && (b->p[end - 1] == '\n' || b->p[end - 1] == '\r'))
+        end--;
+    for (at = end; at > 0 && b->p[at - 1] != '\n' && end - at < REPORT_LINE_MAX;)
+        at--;
+    if (end == 0)
+        return NULL;
+    (void)snprintf(r->line, sizeof r->line, "%.*s", (int)(end - at), b->p + at);
+    return r->line;
+}
+
+void report_hint(struct run_report *r, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(r->hint, sizeof r->hint, fmt, args);
+    va_end(args);
+}
+
+void report_advise(struct run_report *r)
+{
+    const struct denial_facts facts = {
+        .said = {&r->out[RUN_ERR], &r->error.stack}
+    };
+    unsigned set = r->hint[0] ? 0 : denials_find(&facts);
+
+    if (set & BIT(DENIAL_MODULE))
+        report_hint(r, "the package is not available; read the resource sbx://guide, or use the "
+                       "standard library");
+    else if (set & BIT(DENIAL_NETWORK))
+        report_hint(r, "sandboxes have no network; bring the data as a file (write_file)");
+    else if (set)
+        report_hint(r, "%s", denials_hint(set, DENIAL_PERSISTENT));
+}
+
+/* ---- text without what a terminal would obey ---- */
+
+/* Length of the escape sequence at p, at least 1. */
+static size_t escape_length(const char *p, size_t n)
+{
+    size_t i = 2;
+
+    if (n < 2)
+        return n;
+    if (p[1] == ']') { /* to BEL or ESC \ */
+        while (i < n && p[i] != '\a' && p[i] != '\033')
+            i++;
+        return i < n ? i + (p[i] == '\033' && i + 1 < n ? 2 : 1) : n;
+    }
+    if (p[1] == '[') { /* to a letter */
+        while (i < n && (p[i] < '@' || p[i] > '~'))
+            i++;
+        return i < n ? i + 1 : n;
+    }
+    return 2;
+}
+
+static void put_plain(struct buf *out, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        unsigned char c = (unsigned char)p[i];
+        size_t k = i;
+
+        if (c == '\033') {
+            i += escape_length(p + i, n - i);
+            continue;
+        }
+        while (k < n && ((unsigned char)p[k] >= ' ' || p[k] == '\n' || p[k] == '\t') &&
+               p[k] != 0x7f)
+            k++;
+        (void)buf_put(out, p + i, k - i);
+        i = k > i ? k : i + 1;
+    }
+}
+
+/* ---- output that is too long ---- */
+
+static size_t shown_max(const struct run_report *r)
+{
+    return r->t->x->app->config.mcp_output_chars;
+}
+
+static bool is_cut(const struct run_report *r, enum run_stream s)
+{
+    return r->out[s].n > shown_max(r);
+}
+
+static void kept_path(const struct run_report *r, enum run_stream s, char out[WORDS_MAX])
+{
+    (void)snprintf(out, WORDS_MAX, "/tmp/sbx/%s.%s", r->id, stream_names[s]);
+}
+
+/* The head and the tail, cut at ends of lines. */
+static void put_stream(const struct run_report *r, enum run_stream s, struct buf *out)
+{
+    cleanup_with(buf_done) struct buf plain = BUF_INIT(r->out[s].n + 1);
+    size_t most = shown_max(r), head, tail;
+    char path[WORDS_MAX];
+    const char *nl;
+
+    put_plain(&plain, r->out[s].p ? r->out[s].p : "", r->out[s].n);
+    if (plain.n <= most) {
+        (void)buf_put(out, plain.p ? plain.p : "", plain.n);
+        return;
+    }
+    head = utf8_truncate(plain.p, plain.n, most * HEAD_PERCENT / 100);
+    tail = plain.n - (most - most * HEAD_PERCENT / 100);
+    nl = memrchr(plain.p, '\n', head);
+    if (nl && (size_t)(plain.p + head - nl) < LINE_SEARCH)
+        head = (size_t)(nl - plain.p) + 1;
+    nl = memchr(plain.p + tail, '\n', LINE_SEARCH < plain.n - tail ? LINE_SEARCH : plain.n - tail);
+    if (nl)
+        tail = (size_t)(nl - plain.p) + 1;
+    while (tail < plain.n && ((unsigned char)plain.p[tail] & 0xc0) == 0x80)
+        tail++;
+    kept_path(r, s, path);
+    (void)buf_put(out, plain.p, head);
+    (void)buf_printf(out,
+                     "\n… [%zu characters cut; all of it is in %s: use read_file with offset, or "
+                     "grep it with run_command] …\n",
+                     tail - head, path);
+    (void)buf_put(out, plain.p + tail, plain.n - tail);
+}
+
+/* ---- the answer ---- */
+
+static void put_part(struct buf *text, const char *label, const char *p, size_t n)
+{
+    while (n > 0 && p[n - 1] == '\n')
+        n--;
+    if (n == 0)
+        return;
+    if (text->n > 0)
+        (void)buf_putc(text, '\n');
+    (void)buf_puts(text, label);
+    (void)buf_put(text, p, n);
+}
+
+static void put_buf(struct buf *text, const char *label, const struct buf *b)
+{
+    put_part(text, label, b->p ? b->p : "", b->n);
+}
+
+static void put_value(struct run_report *r, struct buf *text)
+{
+    const struct buf *v = r->text.n > 0 && r->value.n == 0 ? &r->text : &r->value;
+    size_t n = v->n > REPORT_VALUE_MAX ? utf8_truncate(v->p, v->n, REPORT_VALUE_MAX) : v->n;
+
+    put_part(text, "[result] ", v->p ? v->p : "", n);
+    if (n < v->n)
+        (void)buf_printf(text, "… [%zu characters cut]", v->n - n);
+}
+
+static void put_files(const struct run_report *r, struct buf *text)
+{
+    size_t told = r->files_n < FILES_TOLD ? r->files_n : FILES_TOLD;
+
+    if (told == 0)
+        return;
+    (void)buf_puts(text, text->n > 0 ? "\n[files] " : "[files] ");
+    for (size_t i = 0; i < told; i++)
+        (void)buf_printf(text, "%s%s (%llu bytes)", i > 0 ? ", " : "", r->files[i].path,
+                         (unsigned long long)r->files[i].size);
+    if (r->files_n + r->files_more > told)
+        (void)buf_printf(text, ", and %zu more", r->files_n + r->files_more - told);
+}
+
+static void put_text(struct run_report *r, uint64_t took_us)
+{
+    struct buf *text = &r->result.text;
+
+    for (size_t s = 0; s < RUN_STREAMS; s++) {
+        cleanup_with(buf_done) struct buf shown = BUF_INIT(REPORT_STREAM_MAX);
+
+        put_stream(r, (enum run_stream)s, &shown);
+        put_buf(text, s == RUN_ERR ? "[stderr]\n" : "", &shown);
+    }
+    put_value(r, text);
+    if (r->error.stack.n > 0)
+        put_buf(text, "[error] ", &r->error.stack);
+    else if (r->error.type.n > 0)
+        (void)buf_printf(text, "%s[error] %s: %s", text->n > 0 ? "\n" : "", r->error.type.p,
+                         r->error.message.p ? r->error.message.p : "");
+    if (r->hint[0])
+        (void)buf_printf(text, "%s[hint] %s", text->n > 0 ? "\n" : "", r->hint);
+    put_files(r, text);
+    (void)buf_printf(text, "%s[%s", text->n > 0 ? "\n" : "", status_names[r->status]);
+    if (r->exited && r->exit_code != 0)
+        (void)buf_printf(text, ", exit code %d", r->exit_code);
+    (void)buf_printf(text, " after %.2f s; ", (double)took_us / US_PER_S);
+    if (r->process[0])
+        (void)buf_printf(text, "process_id: %s; ", r->process);
+    (void)buf_printf(text, "sandbox: %s]", r->home->id);
+}
+
+static void file_uri(const struct run_report *r, const char *path, struct buf *out)
+{
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+
+    (void)buf_printf(out, "sbx://sandboxes/%s/files/workspace/", r->home->id);
+    for (; *path; path++)
+        if (strchr(plain, *path))
+            (void)buf_putc(out, *path);
+        else
+            (void)buf_printf(out, "%%%02X", (unsigned char)*path);
+}
+
+static void write_files(const struct run_report *r, struct jw *w)
+{
+    if (r->files_n == 0)
+        return;
+    jw_key(w, "files");
+    jw_array(w);
+    for (size_t i = 0; i < r->files_n; i++) {
+        cleanup_with(buf_done) struct buf uri = BUF_INIT(4 * FILE_PATH_MAX);
+
+        file_uri(r, r->files[i].path, &uri);
+        jw_object(w);
+        jw_kv_string(w, "path", r->files[i].path);
+        jw_kv_int(w, "size", (int64_t)r->files[i].size);
+        jw_kv_string(w, "mime", mime_of(r->files[i].path));
+        jw_kv_string(w, "uri", uri.p);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+static void write_cuts(const struct run_report *r, struct jw *w)
+{
+    char path[WORDS_MAX];
+
+    if (!is_cut(r, RUN_OUT) && !is_cut(r, RUN_ERR))
+        return;
+    jw_key(w, "truncated");
+    jw_array(w);
+    for (size_t s = 0; s < RUN_STREAMS; s++) {
+        if (!is_cut(r, (enum run_stream)s))
+            continue;
+        kept_path(r, (enum run_stream)s, path);
+        jw_object(w);
+        jw_kv_string(w, "stream", stream_names[s]);
+        jw_kv_int(w, "characters", (int64_t)r->out[s].n);
+        jw_kv_string(w, "file", path);
+        jw_object_end(w);
+    }
+    jw_array_end(w);
+}
+
+static void write_value(const struct run_report *r, struct jw *w)
+{
+    if (r->value.n == 0 && r->text.n == 0)
+        return;
+    jw_key(w, "result");
+    if (r->value.n > REPORT_VALUE_MAX)
+        jw_null(w);
+    else if (r->value.n > 0)
+        jw_raw(w, r->value.p, r->value.n);
+    else
+        jw_bytes(w, r->text.p, utf8_truncate(r->text.p, r->text.n, REPORT_VALUE_MAX));
+}
+
+static void write_error(const struct run_report *r, struct jw *w)
+{
+    if (r->error.type.n == 0)
+        return;
+    jw_key(w, "error");
+    jw_object(w);
+    jw_kv_bytes(w, "type", r->error.type.p, r->error.type.n);
+    jw_kv_bytes(w, "message", r->error.message.p ? r->error.message.p : "", r->error.message.n);
+    jw_kv_bytes(w, "stack", r->error.stack.p ? r->error.stack.p : "", r->error.stack.n);
+    jw_object_end(w);
+}
+
+static void put_data(struct run_report *r, uint64_t took_us)
+{
+    struct jw w = JW(&r->result.data);
+
+    jw_object(&w);
+    jw_kv_string(&w, "status", status_names[r->status]);
+    for (size_t s = 0; s < RUN_STREAMS; s++) {
+        cleanup_with(buf_done) struct buf shown = BUF_INIT(REPORT_STREAM_MAX);
+
+        put_stream(r, (enum run_stream)s, &shown);
+        jw_kv_bytes(&w, stream_names[s], shown.p ? shown.p : "", shown.n);
+    }
+    if (r->exited)
+        jw_kv_int(&w, "exit_code", r->exit_code);
+    write_value(r, &w);
+    write_error(r, &w);
+    if (r->hint[0])
+        jw_kv_string(&w, "hint", r->hint);
+    jw_kv_string(&w, "sandbox", r->home->id);
+    if (r->process[0])
+        jw_kv_string(&w, "process_id", r->process);
+    write_files(r, &w);
+    write_cuts(r, &w);
+    jw_kv_int(&w, "duration_ms", (int64_t)(took_us / US_PER_MS));
+    jw_object_end(&w);
+}
+
+static bool is_image(const char *path)
+{
+    const char *type = mime_of(path);
+
+    return strcmp(type, "image/png") == 0 || strcmp(type, "image/jpeg") == 0 ||
+           strcmp(type, "image/gif") == 0 || strcmp(type, "image/webp") == 0;
+}
+
+/* Beside pictures the other files are links. */
+static void put_links(struct run_report *r)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->files_n && n < LINKS_MAX && r->result.rich; i++) {
+        cleanup_with(buf_done) struct buf uri = BUF_INIT(4 * FILE_PATH_MAX);
+
+        if (is_image(r->files[i].path))
+            continue;
+        file_uri(r, r->files[i].path, &uri);
+        if (uri.failed)
+            continue;
+        tool_add_link(&r->result, uri.p, r->files[i].path, mime_of(r->files[i].path));
+        n++;
+    }
+}
+
+static void finish(struct run_report *r)
+{
+    uint64_t took_us = clock_us() - r->began_us;
+    struct tool_call *t = r->t;
+    struct tool_result result;
+
+    put_links(r);
+    put_text(r, took_us);
+    put_data(r, took_us);
+    (void)buf_printf(&r->result.meta, "\"io.sandbox-executor/run\":\"%s\"", r->id);
+    r->result.is_error = r->is_error;
+    result = r->result;
+    r->result = TOOL_RESULT;
+    report_free(r);
+    tool_answer(t, &result);
+}
+
+/* ---- pictures ---- */
+
+static void next_image(struct run_report *r);
+
+static void on_image(void *user, struct tool_file_end *end)
+{
+    struct run_report *r = user;
+
+    r->file = NULL;
+    if (end->sys == 0) {
+        tool_add_image(&r->result, mime_of(r->path), end->bytes->p, end->bytes->n);
+        r->images_n++;
+    }
+    next_image(r);
+}
+
+static void next_image(struct run_report *r)
+{
+    struct tool_file_reader reader = {.max = TOOL_IMAGE_MAX, .done = on_image, .user = r};
+
+    while (r->image_at < r->files_n && r->images_n < REPORT_IMAGES_MAX) {
+        const struct report_file *f = &r->files[r->image_at++];
+
+        if (!is_image(f->path) || f->size > TOOL_IMAGE_MAX)
+            continue;
+        free(take_ptr(&r->path));
+        if (asprintf(&r->path, "/workspace/%s", f->path) < 0) {
+            r->path = NULL;
+            break;
+        }
+        r->file = tool_file_read(r->home, r->path, &reader);
+        if (r->file)
+            return;
+    }
+    finish(r);
+}
+
+/* ---- new files ---- */
+
+static bool on_entry(void *user, const struct file_entry *e)
+{
+    struct run_report *r = user;
+
+    if (!S_ISREG(e->mode) || e->modified.s < r->began_s || e->path.n == 0 || e->path.p[0] == '.' ||
+        memmem(e->path.p, e->path.n, "/.", 2) || memmem(e->path.p, e->path.n, "__pycache__", 11))
+        return true;
+    if (r->files_n < REPORT_FILES_MAX) {
+        r->files[r->files_n].path = strndup(e->path.p, e->path.n);
+        r->files[r->files_n].size = e->size;
+        r->files_n += r->files[r->files_n].path != NULL;
+    } else {
+        r->files_more++;
+    }
+    return true;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const struct report_file *)a)->path, ((const struct report_file *)b)->path);
+}
+
+static void on_walked(void *user, struct file_result *result)
+{
+    struct run_report *r = user;
+
+    (void)result;
+    r->walk = NULL;
+    if (r->files_n > 0)
+        qsort(r->files, r->files_n, sizeof *r->files, by_path);
+    next_image(r);
+}
+
+static void find_files(struct run_report *r)
+{
+    static const char workspace[] = "/workspace";
+    const struct file_order o = {
+        .verb = FILE_WALK,
+        .path = {workspace, sizeof workspace - 1},
+        .entries_max = FILES_SEEN,
+        .depth_max = FILES_DEPTH
+    };
+    struct err e;
+
+    if (filework_start(&r->home->inside.files, &o, on_walked, r, &r->walk, &e) < 0)
+        finish(r);
+    else
+        filework_on_entry(r->walk, on_entry);
+}
+
+/* ---- the whole output ---- */
+
+static void keep_next(struct run_report *r);
+
+static void on_kept(void *user, struct tool_file_end *end)
+{
+    struct run_report *r = user;
+
+    (void)end;
+    r->file = NULL;
+    r->keeping++;
+    keep_next(r);
+}
+
+static void keep_next(struct run_report *r)
+{
+    char path[WORDS_MAX];
+
+    for (; r->keeping < RUN_STREAMS; r->keeping++) {
+        struct buf copy = BUF_INIT(REPORT_STREAM_MAX);
+
+        if (!is_cut(r, r->keeping))
+            continue;
+        kept_path(r, r->keeping, path);
+        free(r->path);
+        r->path = strdup(path);
+        (void)buf_put(&copy, r->out[r->keeping].p, r->out[r->keeping].n);
+        r->file =
+            r->path && !copy.failed ? tool_file_write(r->home, r->path, &copy, on_kept, r) : NULL;
+        buf_done(&copy);
+        if (r->file)
+            return;
+    }
+    find_files(r);
+}
+
+void report_answer(struct run_report *r)
+{
+    if (r->home->state == PERSISTENT_ENDING)
+        finish(r);
+    else
+        keep_next(r);
+}
