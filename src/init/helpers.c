@@ -204,9 +204,9 @@ void helpers_run(const struct init *conf)
     process_name("sandbox-init");
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* helpers write files, and report one that is too large */
-    s.chld = signals_open(0);
     for (int fd = INIT_FD_JOB; fd < INIT_FD_END; fd++)
-        (void)close(fd);
+        (void)close(fd); /* before the signals are opened, which take one of these numbers */
+    s.chld = signals_open(0);
     if (conf->first > 0) {
         s.warm.gate = conf->gate;
         s.warm.pid = conf->first;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program's terminal: a pair of devpts, made inside the sandbox by its helper, which carries bytes
- * between it and the pipes of the daemon. The daemon never holds the terminal itself: another process
- * that has the same end open can make its reads wait.
+ * A program's terminal: a pair of devpts, made inside the sandbox by its helper, which carries
+ * bytes between it and the pipes of the daemon. The daemon never holds the terminal itself: another
+ * process that has the same end open can make its reads wait.
  *
  *   daemon ──pipe──▶ in ─▶ master ⇄ slave: streams and controlling terminal of the program
  *          ◀──pipe── out ◀─┘

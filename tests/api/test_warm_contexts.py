@@ -2,6 +2,7 @@
 """Contexts of Python that are copies of a warmed interpreter: as fast as they are, as apart as any others."""
 import importlib.util
 import json
+import os
 
 import pytest
 
@@ -230,3 +231,13 @@ def test_a_pool_of_none_starts_files():
             sandbox.delete()
     finally:
         daemon.stop()
+
+
+def test_an_idle_sandbox_takes_no_processor(warm, make):
+    """Pid 1 waits for events; a descriptor of its poll that is not open would wake it for ever."""
+    sandbox = make()
+    assert sandbox.program() == COPY
+    first = [pid for pid in warm.tree() if harness.read_proc(pid, "comm").strip() == b"sandbox-init"]
+    assert first
+    for pid in first:
+        assert "anon_inode:[signalfd]" in {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}

@@ -14,7 +14,9 @@ struct app;
 /* What could not be written whole for want of memory is empty. */
 static inline struct bytes buf_whole(const struct buf *b)
 {
-    return b->failed ? (struct bytes){0} : (struct bytes){b->p, b->n};
+    if (b->failed)
+        return (struct bytes){0};
+    return (struct bytes){b->p, b->n};
 }
 
 /* May it be asked for? Pure: any thread may ask. ERR_CALLER. */

@@ -449,7 +449,7 @@ static void adopt(struct workspaces *all, const char *name)
     struct workspace *w = find(all, name), new = {.created_us = now_us(), .used_us = now_us()};
 
     if (!w) {
-        (void)snprintf(new.name, sizeof new.name, "%s", name);
+        (void)snprintf(new.name, sizeof new.name, "%.*s", SESSION_WORKSPACE_MAX - 1, name);
         if (name[0] == 's')
             (void)snprintf(new.id, sizeof new.id, "%s", name + 2);
         w = add(all, &new);

@@ -80,14 +80,14 @@ struct connect_stream {
     struct http_call *call; /* borrowed; NULL: it is over */
     const struct connect_events *on;
     void *user;
-    const char *ping; /* JSON of a keep-alive */
+    const char *ping; /* JSON of a keepalive message */
     struct event ping_timer, deadline;
     uint32_t ping_s;
-    bool started; /* a message has been sent: keep-alives may follow */
+    bool started; /* a message has been sent: keepalive messages may follow */
     bool full;
 };
 
-/* Answers 200 and begins the stream; keep-alives follow the first message. `ping` is static. */
+/* Answers 200 and begins the stream; keepalive messages follow the first one. `ping` is static. */
 void connect_begin(struct connect_stream *s, struct http_call *c, const char *ping,
                    const struct connect_events *on, void *user);
 /* Sends one message. False: the client's queue is full, wait for drained(). */

@@ -12,16 +12,17 @@ enum { SEGMENTS = 5 }; /* in front of the path that the server sees */
 static void refuse(struct http_call *c, const char *id, uint16_t port, enum port_failure why)
 {
     static const struct {
+        const char *words, *solution;
+        const char *code;
         int status;
-        const char *code, *words, *solution;
     } rows[] = {
-        [PORT_CLOSED] = {502, "Executor.PortClosed", "Nothing listens at this port of the sandbox",
-                         "Start a server there, on 127.0.0.1, ::1 or every address."                     },
-        [PORT_GONE] = {404, "Executor.NotFound",   "The sandbox has ended",                        NULL},
-        [PORT_BUSY] = {503, "Executor.Busy",       "The sandbox has no place for another request",
-                         "Try again later."                                                              },
-        [PORT_FAILED] = {502, "Executor.PortFailed",
-                         "The server at this port gave no answer that is HTTP",                      NULL},
+        [PORT_CLOSED] = {"Nothing listens at this port of the sandbox",
+                         "Start a server there, on 127.0.0.1, ::1 or every address.",               "Executor.PortClosed", 502},
+        [PORT_GONE] = {"The sandbox has ended",                               NULL,               "Executor.NotFound",   404},
+        [PORT_BUSY] = {"The sandbox has no place for another request",        "Try again later.",
+                         "Executor.Busy",                                                                                  503},
+        [PORT_FAILED] = {"The server at this port gave no answer that is HTTP", NULL,
+                         "Executor.PortFailed",                                                                            502},
     };
 
     (void)id, (void)port;
