@@ -78,8 +78,8 @@ def test_lines_are_ascii_and_whole(interpreter):
 
 
 def test_a_bundle_has_its_rest_in_extra(interpreter):
-    result = interpreter.result("class Own:\n    def _repr_mimebundle_(self, include=None, exclude=None):\n"
-                                "        return {'text/plain': 'own', 'application/vnd.own+json': {'b': [2, None]}}\n\nOwn()")
+    result = interpreter.result("class Bundle:\n    def _repr_mimebundle_(self, include=None, exclude=None):\n"
+                                "        return {'text/plain': 'own', 'application/vnd.own+json': {'b': [2, None]}}\nBundle()")
     assert (result["text"], result["extra"]) == ("own", {"application/vnd.own+json": {"b": [2, None]}})
 
 

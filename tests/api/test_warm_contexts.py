@@ -237,7 +237,9 @@ def test_an_idle_sandbox_takes_no_processor(warm, make):
     """Pid 1 waits for events; a descriptor of its poll that is not open would wake it for ever."""
     sandbox = make()
     assert sandbox.program() == COPY
-    first = [pid for pid in warm.tree() if harness.read_proc(pid, "comm").strip() == b"sandbox-init"]
+    children = harness.children_by_parent()
+    first = [pid for pid in warm.tree()
+             if any(harness.read_proc(child, "comm").strip() == b"sandbox-warm" for child in children.get(pid, []))]
     assert first
     for pid in first:
         assert "anon_inode:[signalfd]" in {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}

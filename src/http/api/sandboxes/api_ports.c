@@ -12,17 +12,23 @@ enum { SEGMENTS = 5 }; /* in front of the path that the server sees */
 static void refuse(struct http_call *c, const char *id, uint16_t port, enum port_failure why)
 {
     static const struct {
-        const char *words, *solution;
-        const char *code;
+        const char *code, *words, *solution;
         int status;
     } rows[] = {
-        [PORT_CLOSED] = {"Nothing listens at this port of the sandbox",
-                         "Start a server there, on 127.0.0.1, ::1 or every address.",               "Executor.PortClosed", 502},
-        [PORT_GONE] = {"The sandbox has ended",                               NULL,               "Executor.NotFound",   404},
-        [PORT_BUSY] = {"The sandbox has no place for another request",        "Try again later.",
-                         "Executor.Busy",                                                                                  503},
-        [PORT_FAILED] = {"The server at this port gave no answer that is HTTP", NULL,
-                         "Executor.PortFailed",                                                                            502},
+        [PORT_CLOSED] = {.status = 502,
+                         .code = "Executor.PortClosed",
+                         .words = "Nothing listens at this port of the sandbox",
+                         .solution = "Start a server there, on 127.0.0.1, ::1 or every address."},
+        [PORT_GONE] = {.status = 404,
+                         .code = "Executor.NotFound",
+                         .words = "The sandbox has ended"                           },
+        [PORT_BUSY] = {.status = 503,
+                         .code = "Executor.Busy",
+                         .words = "The sandbox has no place for another request",
+                         .solution = "Try again later."},
+        [PORT_FAILED] = {.status = 502,
+                         .code = "Executor.PortFailed",
+                         .words = "The server at this port gave no answer that is HTTP"        },
     };
 
     (void)id, (void)port;
