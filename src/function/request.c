@@ -7,7 +7,7 @@
 #include "base/base64.h"
 #include "base/utf8.h"
 #include "core/package.h"
-#include "core/webhook.h"
+#include "core/webhook_help.h"
 #include "function/mount.h"
 
 enum { MS_PER_S = 1000, TIMEOUT_MAX_S = 86400, IDLE_MAX_S = 365 * 86400, THRESHOLD_MAX = 1 << 30 };

@@ -16,6 +16,7 @@
 #include "base/os.h"
 #include "init/archive.h"
 #include "init/beside.h"
+#include "init/dir_walk.h"
 #include "init/entries.h"
 #include "init/entry.h"
 #include "init/fs.h"
@@ -25,7 +26,6 @@
 #include "init/process_tree.h"
 #include "init/remove.h"
 #include "init/transfer.h"
-#include "init/walk.h"
 #include "init/watch.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "init/process.h"
+#include "init/own_process.h"
 #include "init/steps.h"
 
 /* Ignored signals stay ignored across exec, and the guard ignores some. */

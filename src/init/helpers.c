@@ -14,7 +14,7 @@
 #include "init/files.h"
 #include "init/helper.h"
 #include "init/order.h"
-#include "init/process.h"
+#include "init/own_process.h"
 #include "init/process_tree.h"
 #include "init/steps.h"
 #include "init/warm.h"

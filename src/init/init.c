@@ -21,7 +21,7 @@
 #include "init/ending.h"
 #include "init/first.h"
 #include "init/helpers.h"
-#include "init/process.h"
+#include "init/own_process.h"
 #include "init/put.h"
 #include "init/scan.h"
 #include "init/steps.h"

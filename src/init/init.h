@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct cpus; /* process.h */
+struct cpus; /* own_process.h */
 
 /* What a first process does: descriptors 0, 1, 2 are its streams, 3 the job. Must not return. */
 typedef void init_runner_fn(void *user);

@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 #include "init/order.h"
-#include "init/process.h"
+#include "init/own_process.h"
 
 enum { OOM_SCORE = 500 }; /* inside dies before outside */
 enum {

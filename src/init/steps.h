@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
-#include "wire/control.h"
+#include "wire/init_control.h"
 #include "wire/launch.h"
 
 /* Where the daemon's five descriptors end up in pid 1; everything else is closed. */

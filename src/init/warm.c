@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "init/process.h"
+#include "init/own_process.h"
 #include "wire/wire.h"
 
 enum { FD_GATE = 3, FD_APART = 64 };

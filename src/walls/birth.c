@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "init/order.h"
-#include "init/process.h"
+#include "init/own_process.h"
 #include "walls/rseq.h"
 
 enum { STACK = 256 << 10, GUARD = 4096 };

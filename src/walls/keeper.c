@@ -19,7 +19,7 @@
 #include "base/sys.h"
 #include "core/traits.h"
 #include "init/order.h"
-#include "init/process.h"
+#include "init/own_process.h"
 #include "init/process_tree.h"
 #include "walls/apart.h"
 #include "walls/birth.h"

@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "core/traits.h"
 #include "init/order.h"
-#include "init/process.h"
+#include "init/own_process.h"
 #include "init/room.h"
 #include "init/steps.h"
 #include "walls/birth.h"

@@ -2,11 +2,11 @@
 /*
  * What travels between the daemon, the launcher and the sandboxes' inits. Fixed-size messages, no
  * pointers, descriptors by SCM_RIGHTS. PROTOCOL, beside this file, tells the story; here, in
- * launch.h and in control.h are the bytes. The launcher reads only those two.
+ * launch.h and in init_control.h are the bytes. The launcher reads only those two.
  */
 #pragma once
 
-#include "wire/control.h"
+#include "wire/init_control.h"
 #include "wire/launch.h"
 
 /* ---- daemon <-> helper of a persistent sandbox: SEQPACKET, struct init_msg and bytes ---- */

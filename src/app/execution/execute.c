@@ -16,7 +16,7 @@
 #include "app/execution/code_cache.h"
 #include "app/execution/kept_disk.h"
 #include "app/execution/session_disk.h"
-#include "app/execution/webhook.h"
+#include "app/execution/webhook_member.h"
 #include "app/execution/workspaces.h"
 #include "app/function/call_module.h"
 #include "base/random.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
-#include "app/execution/webhook.h"
+#include "app/execution/webhook_member.h"
 #include "app/function/inspection.h"
 #include "base/random.h"
 #include "core/languages.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The body is read, and whether there can be such a call is checked. */
 #include "app/daemon/app.h"
-#include "app/execution/webhook.h"
+#include "app/execution/webhook_member.h"
 #include "app/function/call.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The answer: the value of the result becomes text, by the function that the API brought. */
-#include "app/execution/webhook.h"
+#include "app/execution/webhook_member.h"
 #include "app/function/function_task.h"
 
 enum { RENDER_INLINE = 256 * 1024 }; /* larger answers do not block the loop */

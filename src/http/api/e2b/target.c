@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
-#include "app/sandbox/signature.h"
+#include "app/sandbox/file_signature.h"
 #include "base/secret.h"
 #include "http/api/e2b/connect.h"
 #include "http/api/e2b/e2b.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "app/execution/webhook.h"
+#include "app/execution/webhook_member.h"
 #include "base/clock.h"
 #include "base/jw.h"
 #include "base/sha256.h"

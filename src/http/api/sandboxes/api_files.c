@@ -14,13 +14,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/sandbox/signature.h"
+#include "app/sandbox/file_signature.h"
 #include "base/base64.h"
 #include "base/clock.h"
 #include "http/api/api.h"
 #include "http/api/koyeb/koyeb.h"
 #include "http/api/sandboxes/entry_json.h"
-#include "http/api/sandboxes/files.h"
+#include "http/api/sandboxes/files_body.h"
 #include "http/api/sandboxes/raw.h"
 #include "http/server/reply.h"
 

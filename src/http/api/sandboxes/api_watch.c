@@ -8,7 +8,7 @@
 
 #include "http/api/api.h"
 #include "http/api/sandboxes/entry_json.h"
-#include "http/api/sandboxes/files.h"
+#include "http/api/sandboxes/files_body.h"
 #include "http/api/sandboxes/raw.h"
 #include "http/server/sse.h"
 

@@ -3,7 +3,7 @@
 #include "http/api/koyeb/verbs.h"
 #include "http/api/problem.h"
 #include "http/api/sandboxes/contexts.h"
-#include "http/api/sandboxes/files.h"
+#include "http/api/sandboxes/files_body.h"
 #include "http/api/sandboxes/processes.h"
 
 /* Uploads are bounded by the sandbox they go to. */

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "core/plan.h"
-#include "core/webhook.h"
+#include "core/webhook_help.h"
 #include "net/webhook.h"
 
 struct app;

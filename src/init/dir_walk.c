@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "init/walk.h"
+#include "init/dir_walk.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "init/process.h"
+#include "init/own_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +16,8 @@
 
 #include "base/fd.h"
 #include "base/sys.h"
-#include "wire/control.h"
 #include "wire/cpus.h"
+#include "wire/init_control.h"
 
 enum { QUEUES_MAX = 64 << 10, SIGNALS_MAX = 4096 };
 

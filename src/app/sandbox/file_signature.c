@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "app/sandbox/signature.h"
+#include "app/sandbox/file_signature.h"
 
 #include <errno.h>
 #include <stdio.h>

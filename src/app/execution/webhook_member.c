@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "app/execution/webhook.h"
+#include "app/execution/webhook_member.h"
 
 #include <string.h>
 
