@@ -3,7 +3,6 @@
  * sbx run: one file to POST /execute, and its result as if the program had run here: output on the
  * same streams, the same exit status, a returned value on a last line.
  */
-#include <curl/curl.h>
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -16,14 +15,13 @@
 #include "base/json.h"
 #include "base/jw.h"
 #include "cli/cmds.h"
+#include "cli/http.h"
 #include "core/languages.h"
 
 enum {
     CODE_MAX = 64 << 20,
     ANSWER_MAX = 256 << 20,
     REQUEST_MAX = 512 << 20,
-    SECRET_MAX = 4096,
-    PATH_ROOM = 1024,
 };
 
 struct run_options {
@@ -36,7 +34,8 @@ static const char usage_text[] =
     "  -l, --language NAME   python, javascript or shell; default: by the ending of FILE\n"
     "  -e, --event JSON      object for the handler\n"
     "  -t, --timeout SECONDS wall time\n"
-    "  -u, --url URL         of the daemon; default http://127.0.0.1:$EXECUTOR_PORT (8080)\n"
+    "  -u, --url URL         of the daemon; default $SANDBOX_URL, or\n"
+    "                        http://127.0.0.1:$EXECUTOR_PORT (8080)\n"
     "  -j, --json            print the complete result\n\n"
     "The secret is $SANDBOX_SECRET, what is in the file $SANDBOX_SECRET_FILE, or what the daemon\n"
     "keeps in its state directory.\n";
@@ -102,126 +101,30 @@ static int write_request(const struct run_options *o, const struct buf *code, st
     return out->failed ? -1 : 0;
 }
 
-/* ---- the secret ---- */
-
-/* As the daemon reads it: without white space around it. */
-static void trim(char *text)
-{
-    static const char blank[] = " \t\r\n\v\f";
-    size_t skip = strspn(text, blank), n = strlen(text + skip);
-
-    while (n > 0 && strchr(blank, text[skip + n - 1]))
-        n--;
-    memmove(text, text + skip, n);
-    text[n] = '\0';
-}
-
-static bool secret_from(const char *directory, const char *below, char out[SECRET_MAX])
-{
-    char path[PATH_ROOM];
-    FILE *f;
-    bool found;
-
-    if (!directory || !*directory)
-        return false;
-    (void)snprintf(path, sizeof path, "%s%s", directory, below);
-    f = fopen(path, "re");
-    if (!f)
-        return false;
-    found = fgets(out, SECRET_MAX, f) != NULL;
-    (void)fclose(f);
-    if (!found)
-        out[0] = '\0';
-    trim(out);
-    return found;
-}
-
-static void secret_find(char out[SECRET_MAX])
-{
-    const char *given = getenv("SANDBOX_SECRET"), *file = getenv("SANDBOX_SECRET_FILE");
-
-    out[0] = '\0';
-    if (given && *given)
-        (void)snprintf(out, SECRET_MAX, "%s", given);
-    else if (!secret_from(file, "", out) && !secret_from(getenv("STATE_DIR"), "/secret", out) &&
-             !secret_from(getenv("XDG_STATE_HOME"), "/sandbox-executor/secret", out) &&
-             !secret_from(getenv("HOME"), "/.local/state/sandbox-executor/secret", out))
-        (void)secret_from("/var/lib/sandbox-executor", "/secret", out);
-}
-
 /* ---- the exchange ---- */
 
-static size_t on_body(char *p, size_t size, size_t n, void *user)
+/* -1 after saying why. */
+static int exchange(const struct run_options *o, const struct buf *request,
+                    struct http_answer *answer)
 {
-    return buf_put(user, p, size * n) < 0 ? 0 : size * n;
-}
+    struct daemon_at at;
+    struct http *h = NULL;
+    struct err e = {0};
+    struct http_request r = {.path = "/execute", .body = request->p, .body_n = request->n};
+    int n = daemon_at_find(o->url, &at, &e);
 
-/* The address of /execute; -1: that is no URL of a daemon. */
-static int url_make(const struct run_options *o, char url[PATH_ROOM])
-{
-    const char *port = getenv("EXECUTOR_PORT");
-    size_t n = o->url ? strlen(o->url) : 0;
-
-    if (!o->url) {
-        (void)snprintf(url, PATH_ROOM, "http://127.0.0.1:%.16s/execute",
-                       port && *port ? port : "8080");
-        return 0;
+    if (n == 0)
+        n = http_open(&at, &h, &e);
+    if (n == 0)
+        n = http_ask(h, &r, answer, &e);
+    if (n == 0 && answer->status != 200) {
+        http_answer_words(answer, &e);
+        n = -1;
     }
-    while (n > 0 && o->url[n - 1] == '/')
-        n--;
-    if ((strncmp(o->url, "http://", 7) != 0 && strncmp(o->url, "https://", 8) != 0) || n < 8 ||
-        n + sizeof "/execute" > PATH_ROOM)
-        return -1;
-    (void)snprintf(url, PATH_ROOM, "%.*s/execute", (int)n, o->url);
-    return 0;
-}
-
-static struct curl_slist *headers_make(void)
-{
-    char secret[SECRET_MAX], bearer[SECRET_MAX + 32];
-    /* "Expect:" leaves that header out: the body follows at once */
-    struct curl_slist *all = curl_slist_append(NULL, "Content-Type: application/json"), *more;
-
-    secret_find(secret);
-    (void)snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", secret);
-    more = all ? curl_slist_append(all, "Expect:") : NULL;
-    if (more && secret[0] && strspn(secret, " \t\r\n") == 0)
-        more = curl_slist_append(all, bearer);
-    if (!more)
-        curl_slist_free_all(all);
-    return more ? all : NULL;
-}
-
-/* The status of the answer, or -1 after saying why. */
-static long exchange(const struct run_options *o, const struct buf *request, struct buf *answer)
-{
-    char url[PATH_ROOM], why[CURL_ERROR_SIZE] = "";
-    struct curl_slist *headers = headers_make();
-    CURL *c = curl_easy_init();
-    CURLcode r = CURLE_OUT_OF_MEMORY;
-    long status = -1;
-
-    if (url_make(o, url) < 0) {
-        (void)fprintf(stderr, "sbx: '%s' is not http://HOST:PORT\n", o->url);
-    } else if (c && headers) {
-        (void)curl_easy_setopt(c, CURLOPT_URL, url);
-        (void)curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-        (void)curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
-        (void)curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
-        (void)curl_easy_setopt(c, CURLOPT_POSTFIELDS, request->p);
-        (void)curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->n);
-        (void)curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
-        (void)curl_easy_setopt(c, CURLOPT_WRITEDATA, answer);
-        (void)curl_easy_setopt(c, CURLOPT_ERRORBUFFER, why);
-        r = curl_easy_perform(c);
-        if (r == CURLE_OK)
-            (void)curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
-        else
-            (void)fprintf(stderr, "sbx: %s: %s\n", url, why[0] ? why : curl_easy_strerror(r));
-    }
-    curl_easy_cleanup(c);
-    curl_slist_free_all(headers);
-    return status;
+    if (n < 0)
+        (void)fprintf(stderr, "sbx: %s\n", e.text);
+    http_close(h);
+    return n;
 }
 
 /* ---- what comes back ---- */
@@ -267,20 +170,14 @@ static int run(const struct run_options *o)
 {
     cleanup_with(buf_done) struct buf code = BUF_INIT(CODE_MAX);
     cleanup_with(buf_done) struct buf request = BUF_INIT(REQUEST_MAX);
-    cleanup_with(buf_done) struct buf answer = BUF_INIT(ANSWER_MAX);
-    long status;
+    cleanup_with(http_answer_done) struct http_answer answer = {0};
 
     (void)signal(SIGPIPE, SIG_IGN);
     if (read_code(o->file, &code) < 0 || write_request(o, &code, &request) < 0)
         return CMD_FAILED;
-    status = exchange(o, &request, &answer);
-    if (status < 0)
+    if (exchange(o, &request, &answer) < 0)
         return CMD_FAILED;
-    if (status != 200) {
-        (void)fprintf(stderr, "sbx: status %ld: %s\n", status, answer.p ? answer.p : "");
-        return CMD_FAILED;
-    }
-    return print_result(&answer, o->json);
+    return print_result(&answer.body, o->json);
 }
 
 static int usage(FILE *out)
