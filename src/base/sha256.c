@@ -40,6 +40,11 @@ void sha256_add(struct sha256 *h, const void *p, size_t n)
     must(EVP_DigestUpdate(ctx(h), p, n));
 }
 
+void sha256_set(struct sha256 *to, const struct sha256 *from)
+{
+    must(EVP_MD_CTX_copy_ex(ctx(to), (const EVP_MD_CTX *)(const void *)from));
+}
+
 void sha256_end(struct sha256 *h, unsigned char out[SHA256_BYTES])
 {
     must(EVP_DigestFinal_ex(ctx(h), out, NULL));

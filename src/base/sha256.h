@@ -15,7 +15,9 @@ void sha256_free(struct sha256 *h);         /* NULL is fine */
 DEFINE_FREEP(struct sha256, sha256_free)
 
 void sha256_add(struct sha256 *h, const void *p, size_t n);
-/* Ends the digest; only sha256_free() may follow. */
+/* `to` goes on from where `from` is. */
+void sha256_set(struct sha256 *to, const struct sha256 *from);
+/* Ends the digest; only sha256_free() or sha256_set() may follow. */
 void sha256_end(struct sha256 *h, unsigned char out[SHA256_BYTES]);
 void sha256_end_hex(struct sha256 *h, char out[SHA256_HEX]); /* lower case, with a NUL */
 

@@ -470,7 +470,9 @@ static bool fd_is_right(enum file_verb verb, int fd)
         return verb != FILE_CONNECT;
     if (fstat(fd, &st) < 0)
         return false;
-    return verb == FILE_READ ? S_ISREG(st.st_mode) : verb == FILE_CONNECT && S_ISSOCK(st.st_mode);
+    if (verb == FILE_CONNECT) /* it must not make the loop wait */
+        return S_ISSOCK(st.st_mode) && fd_nonblock(fd, true) == 0;
+    return verb == FILE_READ && S_ISREG(st.st_mode);
 }
 
 static void fill_result(struct filework *w, const struct init_msg *m, const char *path, int fd,

@@ -1,81 +1,33 @@
 # SPDX-License-Identifier: MIT
 """The event loop: no input of a client or a program keeps it busy for long.
 
-The daemon measures the processor time of every turn of its loop (sandbox_loop_turn_seconds). Each test throws
-one hostile input at it and looks at the longest turn since then. The bar is a multiple of the processor time
-that a fixed piece of work takes on this machine, measured in the same run, so a slow or busy machine moves both.
+Each test throws one hostile input at the daemon and looks at the longest turn since then (loop_watch.py). Those of
+live interpreters, processes, ports, E2B and MCP are in test_loop_doors.py.
 """
 import io
-import json
 import os
 import tarfile
 import tempfile
-import time
 
 import pytest
 
 import harness
 from koyeb import Sandbox
+from loop_watch import set_bar, watch
 
-WORK = 10  # times the fixed work below, which takes about 5 ms on a quiet machine
 LONG_NAME = "." * 240
 GLOB = "**/*.@(php|phtml|phar)"
 EXTENSIONS = "**/*.{" + ",".join(f"ex{i}" for i in range(30)) + ",htaccess}"
 USUAL = ["*.log", "node_modules", ".git", "dist", "*.pyc", "__pycache__", "*.tmp", "build"]
 
 
-def fixed_work():
-    """Processor seconds of a fixed piece of work, undisturbed at least once."""
-    def once():
-        begin = time.process_time()
-        json.loads(json.dumps(list(range(50000))))
-        return time.process_time() - begin
-    return min(once() for _ in range(9))
-
-
 @pytest.fixture(scope="module")
 def hostile(make_daemon_module):
     root = tempfile.mkdtemp(prefix="sbx-loop-")
     os.chmod(root, 0o777)
-    daemon = make_daemon_module(MOUNT_ROOTS=root, SANDBOX_PERSISTENT="1")
+    daemon = make_daemon_module(MOUNT_ROOTS=root)
     daemon.root = root
-    daemon.bar = WORK * fixed_work() * (8 if daemon.is_sanitized() else 1)
-    return daemon
-
-
-def turns(daemon):
-    """{upper bound in seconds: how many turns took longer}."""
-    found, total = {}, 0
-    for line in daemon.request("GET", "/metrics").text.splitlines():
-        if line.startswith("sandbox_loop_turn_seconds_bucket"):
-            bound = line.split('le="')[1].split('"')[0]
-            total = int(line.split()[1])
-            if bound != "+Inf":
-                found[float(bound)] = total
-    return {bound: total - count for bound, count in found.items()}
-
-
-class Watch:
-    """No turn of the loop is longer than the bar in here."""
-
-    def __init__(self, daemon):
-        self.daemon = daemon
-
-    def __enter__(self):
-        self.before = turns(self.daemon)
-
-    def __exit__(self, kind, *_):
-        after = turns(self.daemon)
-        over = [bound for bound in after if after[bound] > self.before[bound]]
-        longest = max(over, default=0)
-        print(f"longest turn: more than {longest} s; bar {self.daemon.bar:.3f} s; "
-              f"since the start {self.daemon.metric('sandbox_loop_turn_longest_seconds')}")
-        if kind is None:
-            assert longest < self.daemon.bar, f"a turn of the event loop took more than {longest} s"
-
-
-def watch(daemon):
-    return Watch(daemon)
+    return set_bar(daemon)
 
 
 def make_files(n, depth=3):

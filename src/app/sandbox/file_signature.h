@@ -24,3 +24,6 @@ must_check int signature_make(const struct signed_access *a, const char *token,
                               char out[SIGNATURE_MAX]);
 /* Is it that, and has its time not passed? */
 bool signature_opens(const char *given, const struct signed_access *a, const char *token);
+/* With which of the tokens? n: with none. However long the path is, it is read once. */
+size_t signature_which(const char *given, const struct signed_access *a, const char *const *tokens,
+                       size_t n);

@@ -25,7 +25,8 @@
 enum {
     PIECE_MAX = 32 * 1024,
     EVENT_MAX = PIECE_MAX * 2 + 256,
-    ENDED_KEPT_S = 30, /* Connect to one that has ended is answered for so long */
+    MESSAGES_MAX = 20000, /* of one StreamInput */
+    ENDED_KEPT_S = 30,    /* Connect to one that has ended is answered for so long */
     SIZE_MAX_CELLS = 65535,
     US_PER_S = 1000000,
 };
@@ -701,10 +702,16 @@ void e2b_process_stream_input(struct http_call *c)
     const struct http_request *r = http_request(c);
     struct process *p = NULL;
     struct envelope one;
+    size_t n = 0;
 
     if (!home)
         return;
     for (size_t at = 0; at < r->body_n; at += one.n + ENVELOPE_HEAD) {
+        if (n++ == MESSAGES_MAX) {
+            connect_refuse(c, CONNECT_RESOURCE_EXHAUSTED, "a stream of more than %d messages",
+                           MESSAGES_MAX);
+            return;
+        }
         if (envelope_take(r->body + at, r->body_n - at, r->body_n, &one) != ENVELOPE_OK) {
             connect_refuse(c, CONNECT_INVALID_ARGUMENT, "the stream is not one of envelopes");
             return;

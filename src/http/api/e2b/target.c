@@ -167,15 +167,24 @@ static bool read_signed_url(const struct http_call *c, struct signed_url *ret)
  * the URL does not name it. NULL: none. */
 static struct persistent *find_signed(const struct http_call *c)
 {
+    const struct sandboxes *all = http_app(c)->sandboxes;
+    cleanup_free const char **tokens = calloc(all->n + 1, sizeof *tokens);
     struct signed_url u;
     struct persistent *p;
+    size_t n = 0, which;
 
-    if (!read_signed_url(c, &u))
+    if (!tokens || !read_signed_url(c, &u))
         return NULL;
-    TAILQ_FOREACH(p, &http_app(c)->sandboxes->list, link)
-    if (signature_opens(u.signature, &u.access, p->access.token))
-        return p;
-    return NULL;
+    TAILQ_FOREACH(p, &all->list, link)
+    if (n < all->n)
+        tokens[n++] = p->access.token;
+    which = signature_which(u.signature, &u.access, tokens, n);
+    if (which == n)
+        return NULL;
+    p = TAILQ_FIRST(&all->list);
+    while (which-- > 0)
+        p = TAILQ_NEXT(p, link);
+    return p;
 }
 
 static struct persistent *find(const struct http_call *c, const struct target *t)

@@ -24,6 +24,7 @@ enum {
     FILES_DEPTH = 8,
     FILES_TOLD = 20, /* named in the text */
     LINKS_MAX = 10,
+    WRITE_INLINE = 256 << 10, /* bytes; the result of more is written on a worker thread */
     US_PER_MS = 1000,
     US_PER_S = 1000000,
     WORDS_MAX = 256,
@@ -52,6 +53,8 @@ struct run_report *report_new(struct tool_call *t, struct persistent *home)
     (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
     r->t = t;
     r->home = home;
+    r->shown_max = t->x->app->config.mcp_output_chars;
+    (void)snprintf(r->place, sizeof r->place, "%s", home->id);
     r->began_us = clock_us();
     r->began_s = now.tv_sec;
     r->exit_code = -1;
@@ -66,6 +69,11 @@ struct run_report *report_new(struct tool_call *t, struct persistent *home)
 
 void report_free(struct run_report *r)
 {
+    if (r->writing) {
+        r->left = true;
+        work_forget(&r->work);
+        return;
+    }
     tool_file_leave(r->file);
     filework_free(r->walk);
     for (size_t i = 0; i < RUN_STREAMS; i++)
@@ -172,14 +180,9 @@ static void put_plain(struct buf *out, const char *p, size_t n)
 
 /* ---- output that is too long ---- */
 
-static size_t shown_max(const struct run_report *r)
-{
-    return r->t->x->app->config.mcp_output_chars;
-}
-
 static bool is_cut(const struct run_report *r, enum run_stream s)
 {
-    return r->out[s].n > shown_max(r);
+    return r->out[s].n > r->shown_max;
 }
 
 static void kept_path(const struct run_report *r, enum run_stream s, char out[WORDS_MAX])
@@ -191,7 +194,7 @@ static void kept_path(const struct run_report *r, enum run_stream s, char out[WO
 static void put_stream(const struct run_report *r, enum run_stream s, struct buf *out)
 {
     cleanup_with(buf_done) struct buf plain = BUF_INIT(r->out[s].n + 1);
-    size_t most = shown_max(r), head, tail;
+    size_t most = r->shown_max, head, tail;
     char path[WORDS_MAX];
     const char *nl;
 
@@ -262,7 +265,7 @@ static void put_files(const struct run_report *r, struct buf *text)
         (void)buf_printf(text, ", and %zu more", r->files_n + r->files_more - told);
 }
 
-static void put_text(struct run_report *r, uint64_t took_us)
+static void put_text(struct run_report *r)
 {
     struct buf *text = &r->result.text;
 
@@ -284,10 +287,10 @@ static void put_text(struct run_report *r, uint64_t took_us)
     (void)buf_printf(text, "%s[%s", text->n > 0 ? "\n" : "", status_names[r->status]);
     if (r->exited && r->exit_code != 0)
         (void)buf_printf(text, ", exit code %d", r->exit_code);
-    (void)buf_printf(text, " after %.2f s; ", (double)took_us / US_PER_S);
+    (void)buf_printf(text, " after %.2f s; ", (double)r->took_us / US_PER_S);
     if (r->process[0])
         (void)buf_printf(text, "process_id: %s; ", r->process);
-    (void)buf_printf(text, "sandbox: %s]", r->home->id);
+    (void)buf_printf(text, "sandbox: %s]", r->place);
 }
 
 static void file_uri(const struct run_report *r, const char *path, struct buf *out)
@@ -295,7 +298,7 @@ static void file_uri(const struct run_report *r, const char *path, struct buf *o
     static const char plain[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
 
-    (void)buf_printf(out, "sbx://sandboxes/%s/files/workspace/", r->home->id);
+    (void)buf_printf(out, "sbx://sandboxes/%s/files/workspace/", r->place);
     for (; *path; path++)
         if (strchr(plain, *path))
             (void)buf_putc(out, *path);
@@ -369,7 +372,7 @@ static void write_error(const struct run_report *r, struct jw *w)
     jw_object_end(w);
 }
 
-static void put_data(struct run_report *r, uint64_t took_us)
+static void put_data(struct run_report *r)
 {
     struct jw w = JW(&r->result.data);
 
@@ -387,12 +390,12 @@ static void put_data(struct run_report *r, uint64_t took_us)
     write_error(r, &w);
     if (r->hint[0])
         jw_kv_string(&w, "hint", r->hint);
-    jw_kv_string(&w, "sandbox", r->home->id);
+    jw_kv_string(&w, "sandbox", r->place);
     if (r->process[0])
         jw_kv_string(&w, "process_id", r->process);
     write_files(r, &w);
     write_cuts(r, &w);
-    jw_kv_int(&w, "duration_ms", (int64_t)(took_us / US_PER_MS));
+    jw_kv_int(&w, "duration_ms", (int64_t)(r->took_us / US_PER_MS));
     jw_object_end(&w);
 }
 
@@ -422,21 +425,51 @@ static void put_links(struct run_report *r)
     }
 }
 
-static void finish(struct run_report *r)
+/* On a worker thread, or for a little output in the loop. */
+static void write_all(struct work *work)
 {
-    uint64_t took_us = clock_us() - r->began_us;
+    struct run_report *r = (struct run_report *)work;
+
+    put_links(r);
+    put_text(r);
+    put_data(r);
+    (void)buf_printf(&r->result.meta, "\"io.sandbox-executor/run\":\"%s\"", r->id);
+    r->result.is_error = r->is_error;
+}
+
+static void on_all_written(struct work *work)
+{
+    struct run_report *r = (struct run_report *)work;
     struct tool_call *t = r->t;
     struct tool_result result;
 
-    put_links(r);
-    put_text(r, took_us);
-    put_data(r, took_us);
-    (void)buf_printf(&r->result.meta, "\"io.sandbox-executor/run\":\"%s\"", r->id);
-    r->result.is_error = r->is_error;
+    r->writing = false;
+    if (r->left) {
+        report_free(r);
+        return;
+    }
     result = r->result;
     r->result = TOOL_RESULT;
     report_free(r);
     tool_answer(t, &result);
+}
+
+static void finish(struct run_report *r)
+{
+    size_t n = r->out[RUN_OUT].n + r->out[RUN_ERR].n + r->value.n + r->text.n + r->error.stack.n +
+               r->error.message.n;
+
+    r->took_us = clock_us() - r->began_us;
+    r->work.run = write_all;
+    r->work.done = on_all_written;
+    r->work.lane = work_lane_of(n);
+    if (n > WRITE_INLINE) {
+        r->writing = true;
+        work_submit(r->t->x->app->work, &r->work);
+        return;
+    }
+    write_all(&r->work);
+    on_all_written(&r->work);
 }
 
 /* ---- pictures ---- */

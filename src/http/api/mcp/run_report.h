@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/port_run.h"
+#include "core/port_work.h"
 #include "http/api/mcp/tool.h"
 
 enum {
@@ -30,6 +31,7 @@ struct report_file {
 };
 
 struct run_report {
+    struct work work; /* first: the result is written on a worker thread */
     struct tool_call *t;
     struct persistent *home; /* borrowed: the call is an activity in it */
     char id[REPORT_ID_MAX];
@@ -56,6 +58,11 @@ struct run_report {
     size_t files_n, files_more, image_at, images_n;
     enum run_stream keeping; /* whose whole output is written now */
     char line[REPORT_LINE_MAX + 1];
+    char place[PERSISTENT_ID_MAX + 1]; /* the sandbox */
+    size_t shown_max;                  /* characters of each stream */
+    uint64_t took_us;
+    bool writing; /* it is the worker's */
+    bool left;    /* nobody wants it: freed when the worker is through */
 };
 
 /* Answered: NULL. A worker `stop` frees with report_free() and then tool_free(). */
