@@ -376,6 +376,18 @@ static void on_dead(struct inner *in)
     event_active(&in->tell, EV_TIMEOUT, 0);
 }
 
+static void on_ready(struct inner *in)
+{
+    struct err e;
+
+    in->ready = true;
+    if (in->frozen && in->conf.jail->ops->freeze(in->conf.jail, &in->sandbox, true, &e) < 0) {
+        (void)snprintf(in->failure, sizeof in->failure, "%.*s", (int)sizeof in->failure - 1,
+                       e.text);
+        on_dead(in);
+    }
+}
+
 static void on_ctl(evutil_socket_t fd, short what, void *user)
 {
     struct {
@@ -394,7 +406,7 @@ static void on_ctl(evutil_socket_t fd, short what, void *user)
         (void)snprintf(in->failure, sizeof in->failure, "%.*s", (int)got.m.name_n, got.words);
     else if (got.m.verb == INIT_READY) {
         in->writable = (unsigned)got.m.arg;
-        in->ready = true;
+        on_ready(in);
     }
 }
 
@@ -404,11 +416,13 @@ int inner_freeze(struct jail *j, bool frozen, struct err *e)
 
     if (in->dead)
         return err_set(e, ERR_ABSENT, "the sandbox has ended");
-    if (!in->ready)
-        return err_set(e, ERR_BUSY, "the sandbox is still being made");
-    if (in->conf.jail->ops->freeze(in->conf.jail, &in->sandbox, frozen, e) < 0)
+    if (!in->conf.jail->freezes)
+        return err_set(e, ERR_DENIED,
+                       "this host cannot pause sandboxes: it has no control groups "
+                       "that freeze processes");
+    if (in->ready && in->conf.jail->ops->freeze(in->conf.jail, &in->sandbox, frozen, e) < 0)
         return -1;
-    in->frozen = frozen;
+    in->frozen = frozen; /* one that is still being made: on_ready() does it */
     return 0;
 }
 
@@ -466,6 +480,7 @@ int inner_open(const struct inner_conf *conf, struct jail **ret, struct err *e)
         return -1;
     }
     in->writable = in->sandbox.writable; /* of one that was ready before */
+    in->ready = in->sandbox.warm;
     in->idle_max = conf->spec.limits->pids_max / IDLE_SHARE;
     if (conf->spec.limits->pids_max == 0 || in->idle_max > IDLE_MAX)
         in->idle_max = IDLE_MAX;

@@ -140,8 +140,8 @@ def test_what_is_inside_looks_as_it_did_outside(box, here, outside):
     assert box.put(here, pack(outside)).status == 200
     assert box.sh(f"cd {here}; stat -c '%a %U %Y' file dir script secret closed; readlink link dangling; "
                   "stat -c %h file; cat closed/in") == (
-        "644 user 1000000000\n755 sandbox 1100000000\n"
-        + "".join(f"{m} sandbox {int((outside / n).stat().st_mtime)}\n"
+        "644 user 1000000000\n755 user 1100000000\n"
+        + "".join(f"{m} user {int((outside / n).stat().st_mtime)}\n"
                   for n, m in (("script", 755), ("secret", 400), ("closed", 500)))
         + "dir/sub/large\n/nowhere/at/all\n2\nin")
 

@@ -29,7 +29,7 @@ def test_every_operation_is_complete(document):
         for status, response in good.items():
             assert ("content" in response) == ((path, status) != ("/mcp", "202") and status != "204"), (method, path, status)
         assert "default" in op["responses"] and ("401" in op["responses"]) == (op["security"] != []), (method, path)
-        if method in ("post", "put") and not path.endswith(("/unbind_port", "/restart", "/interrupt")):
+        if method in ("post", "put") and not path.endswith(("/unbind_port", "/restart", "/interrupt", "/pause", "/resume")):
             assert "requestBody" in op, (method, path)
         assert [p["name"] for p in op.get("parameters", []) if p["in"] == "path"] == re.findall(r"\{(\w+)\}", path)
 

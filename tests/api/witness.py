@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import tty
 
 import harness
 
@@ -60,6 +61,10 @@ class Witness:
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="sbx-witness-"))
         self.dir.chmod(0o1777)
         self.plant()
+        self.terminal = os.openpty()
+        tty.setraw(self.terminal[1])
+        os.fchmod(self.terminal[1], 0o666)
+        os.set_blocking(self.terminal[0], False)
         self.listeners = {}
         self.listen("tcp", socket.AF_INET, socket.SOCK_STREAM, ("0.0.0.0", 0))
         self.listen("udp", socket.AF_INET, socket.SOCK_DGRAM, ("0.0.0.0", 0))
@@ -91,7 +96,7 @@ class Witness:
         ports = {n: self.listeners[n].getsockname()[1] for n in ("tcp", "udp")}
         return {"attack": row.id, "phase": "look", "previous": "", "mark": self.mark, "abstract": self.mark,
                 "dir": str(self.dir), "victim": self.victim.pid, "tcp6": ports["tcp"], "shm": 0x5b5e20, "patience": 6,
-                "programs": str(harness.BUILD),
+                "programs": str(harness.BUILD), "terminal": os.ttyname(self.terminal[1]),
                 **ports, **more}
 
     def touched(self, text=""):
@@ -109,6 +114,11 @@ class Witness:
                 seen.append(f"{name} was reached")
             except BlockingIOError:
                 pass
+        try:
+            os.read(self.terminal[0], 256)
+            seen.append("a terminal of the host was written to")
+        except BlockingIOError:
+            pass
         state = harness.stat_fields(self.victim.pid)
         if self.victim.poll() is not None or not state or state[0] == "T":
             seen.append("the victim was killed or stopped")
@@ -119,6 +129,8 @@ class Witness:
     def close(self):
         for s in self.listeners.values():
             s.close()
+        for fd in self.terminal:
+            os.close(fd)
         self.victim.send_signal(signal.SIGKILL)
         self.victim.wait()
         harness.live.discard(self.victim.pid)
