@@ -229,23 +229,6 @@ static bool read_string(struct reader *r)
 
 /* ---- lists and maps ---- */
 
-/* Values up to `close`; arrays of PHP with keys are maps and are not read here. */
-static bool read_list(struct reader *r, const char *close)
-{
-    (void)buf_putc(r->out, '[');
-    for (bool any = false; !take(r, close); any = true) {
-        if (any && !take(r, ","))
-            return false;
-        if (any && take(r, close))
-            break;
-        if (any)
-            (void)buf_putc(r->out, ',');
-        if (!read_value(r))
-            return false;
-    }
-    return buf_putc(r->out, ']') == 0;
-}
-
 static bool read_key(struct reader *r)
 {
     struct jw w = JW(r->out);
@@ -263,9 +246,10 @@ static bool read_key(struct reader *r)
     return true;
 }
 
-static bool read_map(struct reader *r, const char *close)
+/* Values up to `close`, each behind its key or none of them. */
+static bool read_members(struct reader *r, const char *close, bool keys)
 {
-    (void)buf_putc(r->out, '{');
+    (void)buf_putc(r->out, keys ? '{' : '[');
     for (bool any = false; !take(r, close); any = true) {
         if (any && !take(r, ","))
             return false;
@@ -273,13 +257,12 @@ static bool read_map(struct reader *r, const char *close)
             break;
         if (any)
             (void)buf_putc(r->out, ',');
-        if (!read_key(r) || !(take(r, "=>") || take(r, ":")))
+        if (keys && (!read_key(r) || !(take(r, "=>") || take(r, ":")) || buf_putc(r->out, ':') < 0))
             return false;
-        (void)buf_putc(r->out, ':');
         if (!read_value(r))
             return false;
     }
-    return buf_putc(r->out, '}') == 0;
+    return buf_putc(r->out, keys ? '}' : ']') == 0;
 }
 
 /* ["a" => 1] of PHP: looked for, not tried, because trying again at every level doubles the work
@@ -299,12 +282,12 @@ static bool has_keys(struct reader *r)
 static bool read_group(struct reader *r)
 {
     if (take(r, "{"))
-        return r->d != DIALECT_C && r->d != DIALECT_CPP && read_map(r, "}");
+        return r->d != DIALECT_C && r->d != DIALECT_CPP && read_members(r, "}", true);
     if (take(r, "("))
-        return r->d == DIALECT_PYTHON && read_list(r, ")");
+        return r->d == DIALECT_PYTHON && read_members(r, ")", false);
     if (!take(r, "["))
         return false;
-    return r->d == DIALECT_PHP && has_keys(r) ? read_map(r, "]") : read_list(r, "]");
+    return read_members(r, "]", r->d == DIALECT_PHP && has_keys(r));
 }
 
 static bool read_value(struct reader *r)

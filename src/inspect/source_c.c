@@ -281,20 +281,16 @@ static bool is_left_out(enum truth branch, const struct kids *k)
 static void collect_in(struct ctypes *c, TSNode list, struct place at)
 {
     cleanup_with(kids_done) struct kids k = KIDS_NONE;
-    struct remark r = {0};
-    TSNode child;
-
     enum truth branch;
+    TSNode child;
 
     if (at.depth > INSPECT_SCOPE_MAX)
         return;
     branch = branch_truth(&c->macros, c->w, list);
     c->macros.open += branch == TRUTH_OPEN;
-    for (kids_of(c->w, list, &k); kids_next(&k, &child);) {
-        at.above = remark_next(c->w, &r, child);
-        if (ts_node_is_named(child) && !is_left_out(branch, &k))
+    for (kids_of(c->w, list, &k); kids_next_named(&k, &child, &at.above);)
+        if (!is_left_out(branch, &k))
             collect_one(c, child, at);
-    }
     c->macros.open -= branch == TRUTH_OPEN;
 }
 

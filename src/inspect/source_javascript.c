@@ -200,18 +200,14 @@ static void add_member(struct walk *w, TSNode n, struct place at)
 static void add_class(struct walk *w, TSNode n, struct slice name, struct place at)
 {
     cleanup_with(kids_done) struct kids k = KIDS_NONE;
-    struct remark r = {0};
     TSNode child;
 
     if (name.n == 0 || at.depth >= INSPECT_SCOPE_MAX)
         return;
     at.scope = walk_join(w, at.scope, ".", name);
     at.depth++;
-    for (kids_of(w, node_field(w, n, "body"), &k); kids_next(&k, &child);) {
-        at.above = remark_next(w, &r, child);
-        if (ts_node_is_named(child))
-            add_member(w, child, at);
-    }
+    for (kids_of(w, node_field(w, n, "body"), &k); kids_next_named(&k, &child, &at.above);)
+        add_member(w, child, at);
 }
 
 /* What a name is given: a function, a class, or nothing of interest. */
@@ -289,17 +285,14 @@ static void add_export(struct walk *w, TSNode n, struct place at)
 static void add_export_object(struct walk *w, TSNode object, struct place at)
 {
     cleanup_with(kids_done) struct kids k = KIDS_NONE;
-    struct remark r = {0};
     TSNode child;
 
-    for (kids_of(w, object, &k); kids_next(&k, &child);) {
-        at.above = remark_next(w, &r, child);
+    for (kids_of(w, object, &k); kids_next_named(&k, &child, &at.above);)
         if (node_is(child, "method_definition"))
             add_member(w, child, at);
         else if (node_is(child, "pair"))
             add_value(w, node_field(w, child, "value"), member_name(w, node_field(w, child, "key")),
                       at);
-    }
 }
 
 /* exports.f = ..., module.exports.f = ..., module.exports = { ... }, globalThis.f = ... */
@@ -387,16 +380,12 @@ static void collect_one(struct walk *w, TSNode n, struct place at)
 static void collect_in(struct walk *w, TSNode list, struct place at)
 {
     cleanup_with(kids_done) struct kids k = KIDS_NONE;
-    struct remark r = {0};
     TSNode child;
 
     if (at.depth > INSPECT_SCOPE_MAX)
         return;
-    for (kids_of(w, list, &k); kids_next(&k, &child);) {
-        at.above = remark_next(w, &r, child);
-        if (ts_node_is_named(child))
-            collect_one(w, child, at);
-    }
+    for (kids_of(w, list, &k); kids_next_named(&k, &child, &at.above);)
+        collect_one(w, child, at);
 }
 
 static const char *const closed[] = {

@@ -133,17 +133,13 @@ static void collect_one(struct walk *w, TSNode n, struct place at, struct slice 
 static void collect_in(struct walk *w, TSNode list, struct place at)
 {
     cleanup_with(kids_done) struct kids k = KIDS_NONE;
-    struct remark r = {0};
+    struct slice above;
     TSNode child;
 
     if (at.depth > INSPECT_SCOPE_MAX)
         return;
-    for (kids_of(w, list, &k); kids_next(&k, &child);) {
-        struct slice above = remark_next(w, &r, child);
-
-        if (ts_node_is_named(child))
-            collect_one(w, child, at, above);
-    }
+    for (kids_of(w, list, &k); kids_next_named(&k, &child, &above);)
+        collect_one(w, child, at, above);
 }
 
 /* A bare name may be a call. */

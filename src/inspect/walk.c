@@ -112,6 +112,37 @@ bool kids_next(struct kids *k, TSNode *ret)
     return true;
 }
 
+/* What stands directly above n, which is the next one of the list. Comments are collected. */
+static struct slice above(struct kids *k, TSNode n)
+{
+    uint32_t row = ts_node_start_point(n).row;
+    struct slice text = node_text(k->w, n), before = k->remark;
+    bool adjacent = before.p && row <= k->remark_end + 1;
+
+    if (!node_is(n, "comment")) {
+        k->remark = (struct slice){0};
+        return adjacent ? before : (struct slice){0};
+    }
+    /* lines of comments belong together, blocks stand for themselves */
+    if (adjacent && !(text.n > 1 && text.p[1] == '*'))
+        text = (struct slice){before.p, (size_t)(text.p + text.n - before.p)};
+    k->remark = text;
+    k->remark_end = ts_node_end_point(n).row;
+    if (ts_node_end_point(n).column == 0 && k->remark_end > row)
+        k->remark_end--; /* some grammars count the line break as part of the comment */
+    return (struct slice){0};
+}
+
+bool kids_next_named(struct kids *k, TSNode *ret, struct slice *ret_above)
+{
+    while (kids_next(k, ret)) {
+        *ret_above = above(k, *ret);
+        if (ts_node_is_named(*ret))
+            return true;
+    }
+    return false;
+}
+
 const char *kids_field(const struct kids *k)
 {
     return ts_tree_cursor_current_field_name(&k->cursor);
@@ -212,29 +243,6 @@ void walk_calls(struct walk *w, TSNode root, const struct call_form *form)
             model_add_called(w->m, node_text(w, name));
     }
     ts_tree_cursor_delete(&c);
-}
-
-/* ---- comments ---- */
-
-struct slice remark_next(struct walk *w, struct remark *r, TSNode n)
-{
-    uint32_t row = ts_node_start_point(n).row;
-    struct slice text = node_text(w, n), above = r->text;
-
-    if (!node_is(n, "comment")) {
-        bool adjacent = above.p && row <= r->end_row + 1;
-
-        r->text = (struct slice){0};
-        return adjacent ? above : (struct slice){0};
-    }
-    /* lines of comments belong together, blocks stand for themselves */
-    if (above.p && row <= r->end_row + 1 && !(text.n > 1 && text.p[1] == '*'))
-        text = (struct slice){above.p, (size_t)(text.p + text.n - above.p)};
-    r->text = text;
-    r->end_row = ts_node_end_point(n).row;
-    if (ts_node_end_point(n).column == 0 && r->end_row > row)
-        r->end_row--; /* some grammars count the line break as part of the comment */
-    return (struct slice){0};
 }
 
 /* ---- functions ---- */

@@ -14,12 +14,6 @@
 
 #include "inspect/model.h"
 
-/* The comment right above what comes next. */
-struct remark {
-    struct slice text;
-    uint32_t end_row;
-};
-
 /* The library looks for the names of fields one after the other, so they are remembered. */
 struct field {
     const char *name; /* static */
@@ -56,10 +50,14 @@ struct kids {
     struct walk *w;
     TSTreeCursor cursor;
     bool open, started;
+    struct slice remark; /* the comment above what comes next, for kids_next_named() */
+    uint32_t remark_end; /* its last line */
 };
 #define KIDS_NONE ((struct kids){0})
 void kids_of(struct walk *w, TSNode n, struct kids *ret);
 bool kids_next(struct kids *k, TSNode *ret);
+/* The next one that is no mere word or sign, and the comment that stands directly above it. */
+bool kids_next_named(struct kids *k, TSNode *ret, struct slice *ret_above);
 const char *kids_field(const struct kids *k); /* of the child just returned; NULL: none */
 void kids_done(struct kids *k);
 
@@ -81,9 +79,6 @@ struct call_form {
     const char *const *closed;
 };
 void walk_calls(struct walk *w, TSNode root, const struct call_form *form);
-
-/* Call with every child of a list in order: tells what stands directly above it. */
-struct slice remark_next(struct walk *w, struct remark *r, TSNode n);
 
 /* A new function with the facts that all languages share. NULL: the list is full. */
 struct function *walk_function(struct walk *w, TSNode n, struct slice name, struct slice scope);
