@@ -27,6 +27,7 @@
 #include "base/lockdown.h"
 #include "base/os.h"
 #include "base/output.h"
+#include "base/privilege.h"
 #include "http/api/api.h"
 #include "http/server/auth.h"
 #include "http/server/server.h"
@@ -373,7 +374,7 @@ static int start(struct daemon *d, struct err *e)
     struct config *c = &d->app.config;
     unsigned walls = 0;
 
-    os_raise_files();
+    privilege_all_files();
     boot_host(c);
     if (boot_identity(c, &d->who, e) < 0 || boot_state_dir(c, &d->who, e) < 0 ||
         boot_lock(c, &d->who, e) < 0 || secret_file_open(d, e) < 0 ||

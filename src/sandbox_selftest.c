@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/os.h"
 #include "base/output.h"
+#include "base/privilege.h"
 #include "lang/runners.h"
 #include "selftest/selftest.h"
 
@@ -28,7 +28,7 @@ static int attack(const struct config *c)
         (void)fprintf(stderr, "sandbox-selftest: no event loop\n");
         return EXIT_FAILURE;
     }
-    os_raise_files();
+    privilege_all_files();
     status = selftest_main(
         &(struct selftest){.config = c, .log = &log, .langs = &lang_ops, .base = base});
     event_base_free(base);

@@ -53,16 +53,3 @@ void os_heap_keep(size_t n);
 void os_give_back(char *p, size_t n);
 /* The path of a program that is installed beside the one we were started from. -errno */
 must_check int os_beside(const char *name, char *out, size_t n);
-/* As many open files as the hard limit allows. */
-void os_raise_files(void);
-
-/* The path of a directory. -errno */
-must_check int os_where(int dir, char *out, size_t n);
-
-/* Root of the host, not only of a user namespace, whose root cannot make devices or become any
- * user. */
-bool os_is_host_root(void);
-/* For good: another user and group, and no others. -1: errno. */
-must_check int os_become(uid_t uid, gid_t gid);
-/* For good: no capabilities, and no program gives us any. -errno */
-must_check int os_give_up(void);

@@ -6,14 +6,12 @@
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <linux/sched.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -66,19 +64,6 @@ static inline int sys_clone_mount(int dir, uint64_t more)
 static inline int sys_pidfd_kill(int pidfd)
 {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, 9 /* SIGKILL */, NULL, 0);
-}
-
-/* 0: a child ended, with that status, and is reaped. -ETIMEDOUT: it lives. */
-static inline int sys_await(pid_t pid, int ms, int *ret_status)
-{
-    cleanup_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-
-    if (fd < 0)
-        return -errno;
-    if (poll(&p, 1, ms) <= 0)
-        return -ETIMEDOUT;
-    return waitpid(pid, ret_status, 0) == pid ? 0 : -errno;
 }
 
 /* The launcher hears of its children by a descriptor, for which it blocks a signal that those it

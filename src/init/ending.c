@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "init/own_process.h"
+#include "init/child_signals.h"
 #include "init/process_tree.h"
 
 enum { PASS_MS = 5 };

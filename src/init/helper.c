@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "init/child_signals.h"
 #include "init/own_process.h"
 #include "init/process_tree.h"
 #include "init/runner.h"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "init/child_signals.h"
 #include "init/ending.h"
 #include "init/files.h"
 #include "init/helper.h"

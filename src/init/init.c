@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "base/fd.h"
 #include "base/os.h"
 #include "core/plan.h"
+#include "init/child_signals.h"
 #include "init/ending.h"
 #include "init/first.h"
 #include "init/helpers.h"
@@ -93,7 +95,7 @@ static void fill_usage(struct init_msg *m)
         return;
     m->cpu_us = (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
                 u.ru_stime.tv_usec;
-    m->maxrss = process_maxrss(u.ru_maxrss);
+    m->maxrss = (int64_t)u.ru_maxrss * 1024;
     m->io_read = (int64_t)u.ru_inblock * 512;
     m->io_write = (int64_t)u.ru_oublock * 512;
 }
@@ -112,12 +114,37 @@ static void ended(struct state *s, int status)
     tell(s, &m);
 }
 
+/* The number that was given out last in our namespace, where they are given out one after the
+ * other, to threads even; -1: not known. */
+static long newest_number(void)
+{
+    cleanup_close int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    char text[128] = "";
+    const char *last;
+
+    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
+        return -1;
+    last = strrchr(text, ' ');
+    return last ? strtol(last, NULL, 10) : -1;
+}
+
+/* How many threads a process has: the kernel tells their number as links of the directory that
+ * lists them; -1: not known. */
+static long threads_of(pid_t pid)
+{
+    char path[32];
+    struct stat st;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    return stat(path, &st) == 0 && st.st_nlink > 2 ? (long)st.st_nlink - 2 : -1;
+}
+
 /* Has no number been given to anybody but the threads of the first process, which were counted
  * before? Numbers rise by one, and no thread or process that ever was can be missing from them, as
  * long as they have not begun again. */
 static bool alone_with_first(const struct state *s, long threads)
 {
-    long newest = process_newest();
+    long newest = newest_number();
 
     return threads > 0 && newest < NUMBERS_ONCE && newest == s->first + threads - 1;
 }
@@ -140,7 +167,7 @@ static void kill_alone(const struct state *s, long threads)
 static void said_done(struct state *s, int value)
 {
     struct init_msg m = init_left(value);
-    long threads = process_threads(s->first);
+    long threads = threads_of(s->first);
 
     if (s->ended || !s->conf->accounted || !alone_with_first(s, threads))
         return; /* its exit will tell */

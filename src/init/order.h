@@ -18,10 +18,6 @@
 
 enum { INIT_FD_GATE = INIT_FD_DEPENDENCIES }; /* free again once that is mounted */
 
-/* Opens it, where the keeper has not (birth_keep()). Before the mounts: directories that a sandbox
- * has of its own may hide where it is. */
-int step_program(const struct confine *c);
-
 struct init_order {
     struct launch_msg msg;
     struct cpus cpus;

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/os.h"
 #include "init/remove.h"
 
 enum { NAME_ROOM = 256 };
@@ -42,10 +41,24 @@ static int make_named(int dir, const char *names, uid_t uid, gid_t gid)
     return r;
 }
 
+/* The path of a directory. -errno */
+static int path_of(int dir, char *out, size_t n)
+{
+    char name[32];
+    ssize_t got;
+
+    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", dir);
+    got = readlink(name, out, n - 1);
+    if (got <= 0 || (size_t)got == n - 1)
+        return got < 0 ? -errno : -ENAMETOOLONG;
+    out[got] = '\0';
+    return 0;
+}
+
 static int link_kept(int dir, int kept)
 {
     char target[4096];
-    int r = os_where(kept, target, sizeof target);
+    int r = path_of(kept, target, sizeof target);
 
     if (r < 0)
         return r;

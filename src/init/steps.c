@@ -57,13 +57,6 @@ int steps_place(int *fd, int number)
     return dup2(*fd, number) < 0 ? -errno : 0;
 }
 
-int step_session(const struct confine *c)
-{
-    (void)c;
-    (void)umask(022);
-    return setsid() < 0 ? -errno : 0;
-}
-
 int limits_set(const struct confine *c, bool processes)
 {
     /* Counted in the new user namespace, where init is one. A control group counts better and is
@@ -80,12 +73,10 @@ int limits_set(const struct confine *c, bool processes)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(rows) - !processes; i++) {
-        struct rlimit now, l = {rows[i].limit, rows[i].limit};
+        int r = process_limit(rows[i].what, rows[i].limit);
 
-        if (getrlimit(rows[i].what, &now) == 0 && now.rlim_max < l.rlim_max)
-            l.rlim_cur = l.rlim_max = now.rlim_max;
-        if (setrlimit(rows[i].what, &l) < 0)
-            return -errno;
+        if (r < 0)
+            return r;
     }
     return process_limits();
 }
@@ -138,16 +129,6 @@ void steps_run(const struct confine_step *steps, size_t n, size_t moved, const s
         if (r < 0)
             steps_fail(i > moved ? INIT_FD_CTL : ctl, steps[i].name, r);
     }
-}
-
-int step_program(const struct confine *c)
-{
-    cleanup_close int fd = open(INIT_PROGRAM, O_RDONLY | O_CLOEXEC);
-
-    (void)c;
-    if (fd < 0)
-        return -errno;
-    return steps_place(&fd, INIT_FD_PROGRAM);
 }
 
 int step_oom_score(const struct confine *c)

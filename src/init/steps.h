@@ -74,7 +74,6 @@ must_check int steps_place(int *fd, int number);
 /* ---- the steps ---- */
 
 int step_descriptors(const struct confine *c); /* the detached mount goes to INIT_FD_END */
-int step_session(const struct confine *c);
 int step_oom_score(const struct confine *c);
 int step_limits(const struct confine *c); /* of init, and so of everybody */
 /* The same; processes: their number as well, which counts by user. */

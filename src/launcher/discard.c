@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/os.h"
+#include "base/privilege.h"
 #include "init/remove.h"
 
 /* In a child of its own, which ends as somebody who may do nothing else. */
@@ -21,9 +21,9 @@ static int empty_as_owner(const struct kept *k, int dir)
 
     if (fstat(dir, &st) < 0 || fchdir(dir) < 0 || (chroot(".") < 0 && !k->plain))
         return -errno;
-    if (!k->rootless && (st.st_uid == 0 || os_become(st.st_uid, st.st_gid) < 0))
+    if (!k->rootless && (st.st_uid == 0 || privilege_become(st.st_uid, st.st_gid) < 0))
         return -EPERM;
-    r = os_give_up();
+    r = privilege_give_up();
     return r < 0 ? r : remove_inside(dir);
 }
 

@@ -37,7 +37,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/os.h"
+#include "base/privilege.h"
 #include "base/sys.h"
 #include "init/room.h"
 #include "init/steps.h"
@@ -102,9 +102,9 @@ static int claim_users(struct launcher *l, struct err *e)
 static int begin(struct launcher *l, struct err *e)
 {
     (void)prctl(PR_SET_NAME, "sandbox-guard");
-    if (!l->slots.rootless && claim_users(l, e) < 0)
+    if (!l->slots.host.rootless && claim_users(l, e) < 0)
         return -1;
-    return l->slots.rootless && l->slots.kind->rootless ? enter_user_namespace(e) : 0;
+    return l->slots.host.rootless && l->slots.kind->rootless ? enter_user_namespace(e) : 0;
 }
 
 /* Without namespaces the guard is the last reaper: whatever is left comes to it and ends. */
@@ -261,7 +261,7 @@ static int run(struct launcher *l)
     (void)signal(SIGINT, SIG_IGN); /* the terminal's; the daemon tells us by closing the socket */
     (void)signal(SIGTERM, SIG_IGN);
     (void)umask(022);
-    os_raise_files();
+    privilege_all_files();
     return limit_cores(&e) < 0 || begin(l, &e) < 0 ? refuse_to_start(&e) : start_again(l);
 }
 
@@ -291,14 +291,14 @@ static struct launcher *parse(int argc, char **argv)
     l->daemon = GUARD_DAEMON_FD;
     l->slots.mntns = l->slots.program = -1;
     l->slots.uid_base = (uid_t)strtoul(argv[1], NULL, 10);
-    l->slots.netns_fresh = strcmp(argv[2], "fresh") == 0;
-    l->slots.rootless = !os_is_host_root();
-    l->slots.user = (uid_t)strtoul(argv[8], NULL, 10);
-    l->slots.group = (gid_t)strtoul(argv[9], NULL, 10);
-    kept_init(&l->kept, argv[3], argv[10], l->slots.user, l->slots.rootless);
-    kept_init(&l->shelf, argv[5], "", l->slots.user, l->slots.rootless);
+    l->slots.host.netns_fresh = strcmp(argv[2], "fresh") == 0;
+    l->slots.host.rootless = !privilege_is_host_root();
+    l->slots.host.user = (uid_t)strtoul(argv[8], NULL, 10);
+    l->slots.host.group = (gid_t)strtoul(argv[9], NULL, 10);
+    kept_init(&l->kept, argv[3], argv[10], l->slots.host.user, l->slots.host.rootless);
+    kept_init(&l->shelf, argv[5], "", l->slots.host.user, l->slots.host.rootless);
     if (!l->slots.kind->rooted) {
-        kept_be_plain(&l->kept, l->slots.group);
+        kept_be_plain(&l->kept, l->slots.host.group);
         l->shelf.plain = true;
     }
     l->programs = open(argv[4], O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -70,7 +70,7 @@ static int map_used(struct launcher *l, struct err *e)
     struct zygotes *z = &l->slots.zygotes;
     int r;
 
-    if (l->slots.rootless || z->maps == l->users.used_n)
+    if (l->slots.host.rootless || z->maps == l->users.used_n)
         return 0;
     r = users_map(&l->users, z->map, sizeof z->map);
     if (r < 0)

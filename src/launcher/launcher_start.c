@@ -32,9 +32,10 @@ static unsigned traits(const struct launcher *l)
         t |= JAIL_PIDS;
     if (l->slots.cgroups.version && cgroups_has(&l->slots.cgroups, CG_CPU))
         t |= JAIL_CPU;
-    if (l->slots.inodes)
+    if (l->slots.host.inodes)
         t |= JAIL_INODES;
-    if (l->slots.inodes && !l->slots.rootless) /* else the host's nodes are bound (root.c) */
+    if (l->slots.host.inodes &&
+        !l->slots.host.rootless) /* else the host's nodes are bound (root.c) */
         t |= JAIL_DEVICES;
     return t;
 }
@@ -105,12 +106,12 @@ static int prepare(struct launcher *l, struct err *e)
         return err_sys(e, -errno, "own /proc");
     if (filters_build(&l->slots.filters, e) < 0)
         return -1;
-    if (root_template(l->slots.rootless, l->programs, &l->slots.mntns, e) < 0)
+    if (root_template(l->slots.host.rootless, l->programs, &l->slots.mntns, e) < 0)
         return -1;
     inodes = apart_probe(l->slots.mntns);
     if (inodes < 0)
         return err_sys(e, inodes, "probe for inodes of each slot's own");
-    l->slots.inodes = inodes > 0;
+    l->slots.host.inodes = inodes > 0;
     closep(&l->programs); /* no sandbox descends from a process that holds it */
     l->programs = -1;
     l->slots.zygotes.mntns = l->slots.mntns;

@@ -90,8 +90,8 @@ __attribute__((noreturn)) static void lend(const struct slots *all, const struct
                            .lower = lower,
                            .n = m->lazy_n,
                            .uid = m->uid,
-                           .user = all->user,
-                           .group = all->group};
+                           .user = all->host.user,
+                           .group = all->host.group};
     int r = sys_unblock_signals() < 0 ? -errno : cgroup_enter(s->cgroup.procs);
 
     if (r == 0)
@@ -125,9 +125,9 @@ static const char *refused(const struct slots *all)
 {
     if (!all->kind->rooted)
         return "this jail mounts nothing";
-    if (all->rootless)
+    if (all->host.rootless)
         return "mounting host directories needs a service that was started as root";
-    if (lazy_probe(all->mntns, all->user, all->group) < 0)
+    if (lazy_probe(all->mntns, all->host.user, all->host.group) < 0)
         return "this kernel cannot mount host directories for reading on demand";
     return NULL;
 }

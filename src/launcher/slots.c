@@ -66,7 +66,7 @@ static bool has_zygote(const struct slot *s)
 
 bool slots_space(const struct slots *all, const struct launch_msg *m)
 {
-    return all->kind == &keeper_native && !all->rootless &&
+    return all->kind == &keeper_native && !all->host.rootless &&
            (m->template == TEMPLATE_EXEC ||
             template_is_prestarted((enum plan_template)m->template)) &&
            !(m->flags & (LAUNCH_PERSISTENT | LAUNCH_HOST_NET));
@@ -238,12 +238,8 @@ static struct keeper keeper_of(const struct slots *all, const struct slot *s, in
     struct keeper k = {
         .kind = all->kind,
         .slot = s->index,
-        .user = all->user,
-        .group = all->group,
+        .host = all->host,
         .rooms = all->rooms,
-        .rootless = all->rootless,
-        .inodes = all->inodes,
-        .netns_fresh = all->netns_fresh,
         .sock = sock,
         .mntns = all->mntns,
         .filters = &all->filters,
@@ -286,7 +282,7 @@ static int start_keeper(struct slots *all, struct slot *s, struct err *e)
         return err_sys(e, r, "keeper socket");
     here = sp[0], there = sp[1];
     k = keeper_of(all, s, there);
-    if (all->kind->rooted && !all->rootless) {
+    if (all->kind->rooted && !all->host.rootless) {
         k.devices = devices = devices_make();
         if (devices < 0)
             return err_sys(e, devices, "devices of slot %u", s->index);

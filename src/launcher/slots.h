@@ -46,12 +46,10 @@ struct slot {
 
 /* What all slots are made from. */
 struct slots {
-    int mntns;                          /* owned: template root */
-    const struct keeper_kind *kind;     /* how sandboxes are made */
-    bool rootless, inodes, netns_fresh; /* as in struct keeper */
+    int mntns;                      /* owned: template root */
+    const struct keeper_kind *kind; /* how sandboxes are made */
+    struct keeper_host host;
     uid_t uid_base;
-    uid_t user; /* of the daemon, as it will be */
-    gid_t group;
     char rooms[ROOMS_MAX]; /* "": sandboxes have roots of their own */
     struct cgroups cgroups;
     struct filters filters;

@@ -28,6 +28,18 @@ static int step_user(const struct confine *c)
     return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
+/* Opens sandbox-init. Before the mounts: directories that a sandbox
+ * has of its own may hide where it is. */
+static int step_program(const struct confine *c)
+{
+    cleanup_close int fd = open(INIT_PROGRAM, O_RDONLY | O_CLOEXEC);
+
+    (void)c;
+    if (fd < 0)
+        return -errno;
+    return steps_place(&fd, INIT_FD_PROGRAM);
+}
+
 static const struct confine_step steps[] = {
     {"descriptors",         step_descriptors},
     {"sandbox-init",        step_program    },
@@ -155,19 +167,10 @@ static int bwrap_enter(struct keeper *k, struct err *e)
 __attribute__((noreturn)) static void bwrap_become(struct keeper *k, const struct launch_msg *m,
                                                    const int *fds, size_t fds_n)
 {
-    const struct confine c = {
-        .rootless = k->rootless,
-        .uid = keeper_uid(k, m),
-        .msg = m,
-        .fds = fds,
-        .workspace = keeper_workspace(m, fds, fds_n),
-        .dependencies = keeper_dependencies(m, fds, fds_n),
-        .lent = keeper_lent(m, fds, fds_n),
-        .host_net = -1,
-        .said = k->said[1],
-    };
+    struct confine c = keeper_confine(k, m, fds, fds_n);
     int r;
 
+    c.said = k->said[1];
     steps_run(steps, ARRAY_LEN(steps), STEP_DESCRIPTORS, &c);
     r = pass_descriptors(k, m);
     if (r < 0) {

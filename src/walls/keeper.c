@@ -81,49 +81,37 @@ static int native_enter(struct keeper *k, struct err *e)
     return enter_filters(k, e);
 }
 
-uid_t keeper_uid(const struct keeper *k, const struct launch_msg *m)
+struct confine keeper_confine(const struct keeper *k, const struct launch_msg *m, const int *fds,
+                              size_t fds_n)
 {
-    if (k->rootless)
-        return 0;
-    return m->uid;
-}
+    size_t at = LAUNCH_FDS_PREPARE; /* those of the trees that are named, in this order */
+    struct confine c = {
+        .rootless = k->host.rootless,
+        .uid = k->host.rootless ? 0 : m->uid,
+        .msg = m,
+        .fds = fds,
+        .workspace = -1,
+        .dependencies = -1,
+        .lent = m->lazy_n > 0 ? fds[fds_n - 1] : -1, /* behind everything else */
+        .host_net = -1,
+        .said = -1,
+    };
 
-/* Those of the trees that are named, in this order, behind the five. */
-int keeper_workspace(const struct launch_msg *m, const int *fds, size_t fds_n)
-{
-    return m->workspace[0] && fds_n > LAUNCH_FDS_PREPARE ? fds[LAUNCH_FDS_PREPARE] : -1;
-}
-
-int keeper_dependencies(const struct launch_msg *m, const int *fds, size_t fds_n)
-{
-    size_t at = LAUNCH_FDS_PREPARE + (m->workspace[0] != '\0');
-
-    return m->dependencies[0] && fds_n > at ? fds[at] : -1;
-}
-
-/* Behind everything else. */
-int keeper_lent(const struct launch_msg *m, const int *fds, size_t fds_n)
-{
-    return m->lazy_n > 0 ? fds[fds_n - 1] : -1;
+    if (m->workspace[0] && at < fds_n)
+        c.workspace = fds[at++];
+    if (m->dependencies[0] && at < fds_n)
+        c.dependencies = fds[at];
+    return c;
 }
 
 __attribute__((noreturn)) static void native_become(struct keeper *k, const struct launch_msg *m,
                                                     const int *fds, size_t fds_n)
 {
-    const struct confine c = {
-        .rootless = k->rootless,
-        .uid = keeper_uid(k, m),
-        .msg = m,
-        .fds = fds,
-        .workspace = keeper_workspace(m, fds, fds_n),
-        .dependencies = keeper_dependencies(m, fds, fds_n),
-        .lent = keeper_lent(m, fds, fds_n),
-        .host_net = m->flags & LAUNCH_HOST_NET ? k->host_net : -1,
-        .filter = &k->filters->last,
-        .said = -1,
-        .kept = true,
-    };
+    struct confine c = keeper_confine(k, m, fds, fds_n);
 
+    c.host_net = m->flags & LAUNCH_HOST_NET ? k->host_net : -1;
+    c.filter = &k->filters->last;
+    c.kept = true;
     confine_self(&c); /* reports and exits on failure */
     birth_end(k, &(struct init_order){
                      .msg = *m,
@@ -138,7 +126,7 @@ static int native_renew(struct keeper *k, struct launch_msg *m, int status)
     struct err e;
 
     (void)m, (void)status;
-    if (!k->netns_fresh && netns_untouched(&k->net))
+    if (!k->host.netns_fresh && netns_untouched(&k->net))
         return 0;
     return enter_network(k, &e);
 }
@@ -172,7 +160,7 @@ static int enter(struct keeper *k, struct err *e)
     if (r < 0 || (k->mntns >= 0 && chdir("/") < 0))
         return err_sys(e, r < 0 ? r : -errno, "enter the template root");
     fd_close_all(&k->mntns, 1);
-    r = k->kind->rooted ? apart_enter(k->inodes, k->devices) : 0;
+    r = k->kind->rooted ? apart_enter(k->host.inodes, k->devices) : 0;
     if (r < 0)
         return err_sys(e, r, "inodes of slot %u", k->slot);
     fd_close_all(&k->devices, 1);

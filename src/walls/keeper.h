@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "init/steps.h"
 #include "walls/cgroup.h"
 #include "walls/netns.h"
 #include "walls/seccomp.h"
@@ -59,14 +60,19 @@ struct keeper_kind {
 };
 extern const struct keeper_kind keeper_native;
 
-struct keeper {
-    const struct keeper_kind *kind; /* borrowed */
-    unsigned slot;
+/* What holds for all keepers of a launcher, also for those of its zygotes. */
+struct keeper_host {
     bool rootless;
     bool inodes;      /* of its own: a slot that cannot have them is not used (apart.h) */
     bool netns_fresh; /* every network namespace is single-use */
-    uid_t user;       /* whom a plain sandbox that keeps its files runs as */
+    uid_t user;       /* whom a plain sandbox that keeps its files runs as: the daemon's */
     gid_t group;
+};
+
+struct keeper {
+    const struct keeper_kind *kind; /* borrowed */
+    unsigned slot;
+    struct keeper_host host;
     struct space space;             /* that it enters */
     const char *rooms;              /* borrowed: directory in which plain sandboxes get theirs */
     int sock;                       /* owned: to the launcher */
@@ -98,12 +104,8 @@ static inline unsigned keeper_cpu(unsigned slot, size_t cpus_n)
  * sent as LAUNCH_FAILED. */
 __attribute__((noreturn)) void keeper_run(struct keeper *k);
 
-/* The host user of the sandbox that is being made. */
-uid_t keeper_uid(const struct keeper *k, const struct launch_msg *m);
-/* Descriptors that came with it: a detached mount (or a directory: the plain kind), or -1. */
-int keeper_workspace(const struct launch_msg *m, const int *fds, size_t fds_n);
-int keeper_dependencies(const struct launch_msg *m, const int *fds, size_t fds_n);
-/* Whence comes a workspace with what is lent (launcher/lend.h), or -1. */
-int keeper_lent(const struct launch_msg *m, const int *fds, size_t fds_n);
+/* What is asked for, and the descriptors that came with it; the rest is for the kind to fill in. */
+struct confine keeper_confine(const struct keeper *k, const struct launch_msg *m, const int *fds,
+                              size_t fds_n);
 /* Ends whatever came to the keeper, which must be a reaper, and waits for it. */
 void keeper_purge(void);

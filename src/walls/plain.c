@@ -51,6 +51,13 @@ static int step_room(const struct confine *c)
     return r;
 }
 
+static int step_session(const struct confine *c)
+{
+    (void)c;
+    (void)umask(022);
+    return setsid() < 0 ? -errno : 0;
+}
+
 static int step_user(const struct confine *c)
 {
     if (c->rootless)
@@ -131,25 +138,15 @@ __attribute__((noreturn)) static void plain_become(struct keeper *k, const struc
                                                    const int *fds, size_t fds_n)
 {
     bool keeps = (m->flags & LAUNCH_PERSISTENT) || m->workspace[0];
-    uid_t uid = keeps ? k->user : m->uid;
+    uid_t uid = keeps ? k->host.user : m->uid;
     struct init_order o = {.msg = *m, .shared = true, .tree = !(m->flags & LAUNCH_PERSISTENT)};
-    const struct confine c = {
-        .rootless = k->rootless,
-        .uid = k->rootless ? geteuid() : uid,
-        .gid = k->rootless ? getegid()
-               : keeps     ? k->group
-                           : (gid_t)uid,
-        .msg = m,
-        .fds = fds,
-        .workspace = keeper_workspace(m, fds, fds_n),
-        .dependencies = -1,
-        .lent = -1,
-        .host_net = -1,
-        .said = -1,
-        .room = o.room,
-        .kept = true,
-    };
+    struct confine c = keeper_confine(k, m, fds, fds_n);
 
+    c.uid = k->host.rootless ? geteuid() : uid;
+    c.gid = k->host.rootless ? getegid() : keeps ? k->host.group : (gid_t)uid;
+    c.dependencies = c.lent = -1;
+    c.room = o.room;
+    c.kept = true;
     room_name(k, o.room);
     steps_run(steps, ARRAY_LEN(steps), STEP_DESCRIPTORS, &c);
     birth_end(k, &o);

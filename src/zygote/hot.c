@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "zygote/hot.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -77,13 +80,25 @@ static void look(struct hot *h)
         (void)fclose(maps);
 }
 
+int hot_await(pid_t pid, int ms, int *ret_status)
+{
+    cleanup_close int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    if (fd < 0)
+        return -errno;
+    if (poll(&p, 1, ms) <= 0)
+        return -ETIMEDOUT;
+    return waitpid(pid, ret_status, 0) == pid ? 0 : -errno;
+}
+
 /* Did it say all it had to, in time? */
 static bool has_told(pid_t copy)
 {
     cleanup_reap pid_t pid = copy;
     int status;
 
-    if (sys_await(pid, TRIAL_MS, &status) < 0)
+    if (hot_await(pid, TRIAL_MS, &status) < 0)
         return false;
     (void)take_pid(&pid);
     return status == 0;

@@ -28,6 +28,9 @@ struct hot {
     struct hot *seen; /* what a trial tells; memory that it shares with us */
 };
 
+/* 0: a child ended, with that status, and is reaped. -ETIMEDOUT: it lives. */
+must_check int hot_await(pid_t pid, int ms, int *ret_status);
+
 /* Makes a copy of this process, with `copy` or fork(), in which it returns true: that is to do what
  * every copy does, and to end with hot_tell(). Returns false when it has, or could not. */
 must_check bool hot_try(struct hot *h, pid_t (*copy)(void));

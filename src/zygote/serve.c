@@ -44,12 +44,8 @@ static void become_keeper(const struct zygote_msg *m, const int *fds, size_t n, 
                            .filters = ret->filters,
                            .copies = ret->copies,
                            .slot = m->slot,
+                           .host = m->host,
                            .program = -1};
-    ret->rootless = m->rootless != 0;
-    ret->inodes = m->inodes != 0;
-    ret->netns_fresh = m->netns_fresh != 0;
-    ret->user = m->user;
-    ret->group = m->group;
     ret->sock = fds[0];
     ret->mntns = -1; /* we are there already */
     ret->devices = m->devices && n > 1 ? fds[1] : -1;

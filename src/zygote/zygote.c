@@ -225,11 +225,7 @@ static int order(const struct zygote *g, const struct keeper *k)
 {
     struct zygote_msg m = {
         .slot = k->slot,
-        .rootless = k->rootless,
-        .inodes = k->inodes,
-        .netns_fresh = k->netns_fresh,
-        .user = k->user,
-        .group = k->group,
+        .host = k->host,
         .devices = k->devices >= 0,
     };
     int fds[2 + CG_CONTROLLER_COUNT] = {k->sock};

@@ -30,8 +30,7 @@ enum {
 /* launcher -> zygote, with descriptors: keeper socket, /dev, the procs files that exist. */
 struct zygote_msg {
     uint32_t slot;
-    uint32_t rootless, inodes, netns_fresh;
-    uint32_t user, group;
+    struct keeper_host host;
     uint32_t devices; /* behind the socket comes a mount for /dev */
     uint32_t procs_mask;
 };

@@ -189,7 +189,7 @@ static int try_one(struct node *n, struct err *e)
         (void)fprintf(stderr, "sandbox-zygote-node: %s: %s\n", what, strerror(-r));
         _exit(EXIT_FAILURE);
     }
-    if (sys_await(pid, TRIAL_MS, &status) < 0)
+    if (hot_await(pid, TRIAL_MS, &status) < 0)
         return err_set(e, ERR_HOST, "a copy of this node does not come to an end");
     (void)take_pid(&pid);
     if (status != 0)

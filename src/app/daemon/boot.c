@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 #include "base/lockdown.h"
-#include "base/os.h"
+#include "base/privilege.h"
 #include "base/random.h"
 
 enum { SECRET_BYTES = 24, NAME_BUFFER = 16 * 1024, WRITABLE_MAX = 64 };
@@ -31,7 +31,7 @@ int boot_identity(const struct config *c, struct boot_identity *ret, struct err 
     struct passwd pw, *found = NULL;
     int r;
 
-    if (!os_is_host_root() || !c->run_as[0] || strcmp(c->run_as, "root") == 0) {
+    if (!privilege_is_host_root() || !c->run_as[0] || strcmp(c->run_as, "root") == 0) {
         *ret = (struct boot_identity){.uid = geteuid(), .gid = getegid()};
         return 0;
     }
@@ -139,9 +139,9 @@ int boot_become(const struct boot_identity *who, struct err *e)
 {
     int r;
 
-    if (who->change && os_become(who->uid, who->gid) < 0)
+    if (who->change && privilege_become(who->uid, who->gid) < 0)
         return err_sys(e, -errno, "become user %u", (unsigned)who->uid);
-    r = os_give_up();
+    r = privilege_give_up();
     if (r < 0)
         return err_sys(e, r, "drop capabilities, and never get any");
     if (who->change && setuid(0) == 0)

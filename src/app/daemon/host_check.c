@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
-#include "base/os.h"
+#include "base/privilege.h"
 
 enum { STATUS_MAX = 8192, MOUNTS_MAX = 65536, CAP_SYS_ADMIN_BIT = 21 };
 
@@ -46,7 +46,7 @@ static bool status_field(const char *name, int base, unsigned long long *ret)
 
 static bool is_root(void)
 {
-    return os_is_host_root();
+    return privilege_is_host_root();
 }
 
 static bool clone_is_off(void)
