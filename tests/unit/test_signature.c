@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/sandbox/signature.h"
+#include "app/sandbox/file_signature.h"
 
 /* sha256("/a b:read:user:secret") and the same with ":4102444800" behind it. */
 static void a_signature_is_the_digest_of_path_verb_user_token_and_end(void **state)
