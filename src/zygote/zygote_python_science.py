@@ -8,6 +8,7 @@ import io
 import logging
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -26,15 +27,17 @@ def warm(name):
 @contextlib.contextmanager
 def without_files():
     """Nothing can be written here, and matplotlib wants a directory for its settings and its cache: it is
-    told of one that is not there, writes what it knows of fonts to nowhere, and asks again in the sandbox."""
-    before = tempfile.mkdtemp, builtins.open
+    told of one that is not there, writes what it knows of fonts to nowhere, and asks again in the sandbox. fc-list,
+    which it runs, complains on standard error that it can keep no cache: that is for nobody's log."""
+    before = tempfile.mkdtemp, builtins.open, subprocess.check_output
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     tempfile.mkdtemp = lambda *a, **k: PLACE
     builtins.open = lambda path, *a, **k: io.StringIO() if str(path).startswith(PLACE) else before[1](path, *a, **k)
+    subprocess.check_output = lambda *a, **k: before[2](*a, **{"stderr": subprocess.DEVNULL, **k})
     try:
         yield
     finally:
-        tempfile.mkdtemp, builtins.open = before
+        tempfile.mkdtemp, builtins.open, subprocess.check_output = before
         logging.getLogger("matplotlib").setLevel(logging.NOTSET)
         forget_directories()
 
