@@ -348,7 +348,7 @@ static int inside_open(struct daemon *d, struct err *e)
 {
     struct app *a = &d->app;
 
-    a->langs = &lang_ops;
+    a->languages.ops = &lang_ops;
     if (events_open(d, e) < 0 || workers_open(a, e) < 0 ||
         store_open(a->config.state_dir, a->work, &a->store, e) < 0 || report_open(a, e) < 0)
         return -1;
@@ -378,7 +378,7 @@ static int start(struct daemon *d, struct err *e)
     boot_host(c);
     if (boot_identity(c, &d->who, e) < 0 || boot_state_dir(c, &d->who, e) < 0 ||
         boot_lock(c, &d->who, e) < 0 || secret_file_open(d, e) < 0 ||
-        boot_workspaces(c, &d->app.workspaces_dir, e) < 0 || boot_dependencies(c, &d->who, e) < 0 ||
+        boot_workspaces(c, &d->app.workspace.dir, e) < 0 || boot_dependencies(c, &d->who, e) < 0 ||
         report_prepare(&d->app, &d->who, e) < 0)
         return -1;
     if (jail_open(d, e) < 0) /* the launcher: before any socket */
@@ -489,9 +489,9 @@ static void stop(struct daemon *d)
     sandboxes_close(a->sandboxes);
     expose_close(a->expose);
     work_pool_close(a->work); /* delivers what was under way */
-    shelf_stop(a->shelf);
+    shelf_stop(a->packages.shelf);
     app_done(a);
-    shelf_close(a->shelf);
+    shelf_close(a->packages.shelf);
     report_close(a);
     store_close(a->store);
     auth_free(d->auth);

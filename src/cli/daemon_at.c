@@ -51,7 +51,7 @@ static void secret_find(char out[DAEMON_SECRET_MAX])
              !secret_from(getenv("XDG_STATE_HOME"), "/sandbox-executor/secret", out) &&
              !secret_from(getenv("HOME"), "/.local/state/sandbox-executor/secret", out))
         (void)secret_from("/var/lib/sandbox-executor", "/secret", out);
-    if (out[strcspn(out, " \t\r\n")])
+    if (out[strcspn(out, "\r\n")])
         out[0] = '\0'; /* it could not be sent */
 }
 

@@ -51,8 +51,8 @@ int call_dirs_find(struct buf *dirs, const struct call_request *r, const struct 
     *dirs = BUF_INIT(CALL_DIRS_MAX);
     if (call_dirs_add(dirs, r->workdir, e) < 0)
         return -1;
-    for (size_t i = 0; i < r->files_n; i++)
-        if (call_dirs_add(dirs, r->files[i].path, e) < 0)
+    for (size_t i = 0; i < r->attached.n; i++)
+        if (call_dirs_add(dirs, r->attached.files[i].path, e) < 0)
             return -1;
     for (size_t i = 0; i < m->n; i++)
         if (call_dirs_add(dirs, m->dir[i].inside, e) < 0)

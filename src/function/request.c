@@ -256,7 +256,7 @@ static int file_content(struct call_request *r, struct json_value v, struct byte
 static int get_file(struct call_request *r, struct json_value key, struct json_value v,
                     struct err *e)
 {
-    struct call_file *f = &r->files[r->files_n];
+    struct call_file *f = &r->attached.files[r->attached.n];
     struct bytes name;
     size_t at;
 
@@ -271,7 +271,7 @@ static int get_file(struct call_request *r, struct json_value key, struct json_v
     if (file_content(r, v, &f->content) < 0)
         return err_set(e, ERR_CALLER,
                        "options.files: '%.200s' should be a text or {\"base64\": \"...\"}", name.p);
-    r->files_n++;
+    r->attached.n++;
     return 0;
 }
 
@@ -286,9 +286,9 @@ static int get_files(struct call_request *r, struct json_value files, struct err
         n++;
     if (n > CALL_FILES_MAX)
         return err_set(e, ERR_CALLER, "options.files: more than %d files", CALL_FILES_MAX);
-    r->files = calloc(n + 1, sizeof *r->files);
+    r->attached.files = calloc(n + 1, sizeof *r->attached.files);
     r->paths = BUF_INIT(n * (strlen(r->workdir) + 2) + files.n + 1);
-    if (!r->files || buf_reserve(&r->paths, r->paths.max - 1) < 0)
+    if (!r->attached.files || buf_reserve(&r->paths, r->paths.max - 1) < 0)
         return err_set(e, ERR_HOST, "out of memory");
     for (at = 0; json_object_next(files, &at, &key, &v);)
         if (get_file(r, key, v, e) < 0)
@@ -412,8 +412,8 @@ void call_request_done(struct call_request *r)
 {
     shaping_done(&r->shaping);
     buf_done(&r->paths);
-    free(r->files);
-    r->files = NULL;
+    free(r->attached.files);
+    r->attached.files = NULL;
     r->vars = NULL;
-    r->files_n = r->vars_n = 0;
+    r->attached.n = r->vars_n = 0;
 }

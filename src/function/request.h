@@ -65,9 +65,11 @@ struct call_request {
     uint64_t wall_ms; /* 0: the default */
     double idle_s;    /* of a session: idleTimeout; below 0: not given */
     const char *workdir;
-    const char *std;         /* of C and C++: "" or "c17", ... */
-    struct call_file *files; /* owned array */
-    size_t files_n;
+    const char *std; /* of C and C++: "" or "c17", ... */
+    struct {
+        struct call_file *files; /* owned array */
+        size_t n;
+    } attached;
     const struct exec_var *vars; /* of the shaping */
     size_t vars_n;
     struct call_reporting reporting;

@@ -267,7 +267,7 @@ static int files_build(struct call_plan *p, const struct lang_call *c, struct er
     const struct call_request *r = c->request;
     size_t n = 0;
 
-    p->files = calloc(r->files_n + p->job->plan.files_n + c->made_n +
+    p->files = calloc(r->attached.n + p->job->plan.files_n + c->made_n +
                           (c->rights ? c->rights->dirs_n : 0) + 3,
                       sizeof *p->files);
     if (!p->files)
@@ -276,15 +276,16 @@ static int files_build(struct call_plan *p, const struct lang_call *c, struct er
         p->files[n++] = p->job->plan.files[i];
     for (size_t i = 0; i < c->made_n && !c->lazy; i++)
         p->files[n++] = (struct plan_file){.path = c->made[i], .mode = 0755};
-    for (size_t i = 0; i < r->files_n; i++) {
+    for (size_t i = 0; i < r->attached.n; i++) {
         unsigned rights = c->rights ? c->rights->files[i] : 0;
 
-        if (!r->files[i].host)
-            p->files[n++] = (struct plan_file){r->files[i].path, r->files[i].content,
-                                               c->rights && !rights ? 0444 : 0644, rights};
-        else if (rights) /* lent: it is there, with its mode */
+        if (!r->attached.files[i].host)
             p->files[n++] =
-                (struct plan_file){.path = r->files[i].path, .rights = rights | PLAN_THERE};
+                (struct plan_file){r->attached.files[i].path, r->attached.files[i].content,
+                                   c->rights && !rights ? 0444 : 0644, rights};
+        else if (rights) /* lent: it is there, with its mode */
+            p->files[n++] = (struct plan_file){.path = r->attached.files[i].path,
+                                               .rights = rights | PLAN_THERE};
     }
     if (c->mode == CALL_MODE_FILE)
         p->files[n++] = (struct plan_file){

@@ -33,9 +33,14 @@ struct filework {
     unsigned tries;          /* helpers that were killed before they had read it */
     int theirs;              /* owned: the helper's end of the pipe, until it has it */
     bool limited;            /* the helper has to answer or take something within answer_ms */
-    filework_fn *done;
-    filework_drain_fn *drain;
-    void *user;
+    struct {
+        filework_fn *done;
+        filework_drain_fn *drain; /* WRITE, UNPACK */
+        filework_data_fn *data;   /* PACK */
+        filework_entry_fn *entry;
+        filework_event_fn *event;
+        void *user;
+    } tell;
     bool too_large;
     struct buf bytes; /* READ, LIST: what came */
     /* WRITE, UNPACK, PACK */
@@ -46,13 +51,9 @@ struct filework {
     size_t pending_at;
     bool ending;
     /* PACK */
-    filework_data_fn *data;
     bool paused, through;   /* through: the helper is, and everything it wrote is in the pipe */
     uint64_t got, expected; /* bytes of the archive */
     uint64_t entries;
-    /* entries and events */
-    filework_entry_fn *entry;
-    filework_event_fn *event;
 };
 
 static const uint32_t verbs[] = {
@@ -118,7 +119,7 @@ static void on_late(evutil_socket_t fd, short what, void *user)
         w->home.inside->ops->kill(w->home.inside, &w->helper);
         return;
     }
-    w->done(w->user, &r);
+    w->tell.done(w->tell.user, &r);
     filework_free(w);
 }
 
@@ -192,8 +193,8 @@ static void on_writable(evutil_socket_t fd, short what, void *user)
     w->pending_at = 0;
     if (w->ending)
         pipe_close(w);
-    else if (w->drain)
-        w->drain(w->user);
+    else if (w->tell.drain)
+        w->tell.drain(w->tell.user);
 }
 
 bool filework_feed(struct filework *w, const char *p, size_t n)
@@ -228,7 +229,7 @@ void filework_feed_end(struct filework *w)
 
 void filework_on_drain(struct filework *w, filework_drain_fn *fn)
 {
-    w->drain = fn;
+    w->tell.drain = fn;
 }
 
 /* ---- an archive on its way out ---- */
@@ -246,7 +247,7 @@ static void finish_pack(struct filework *w)
         .bytes = &w->bytes,
     };
 
-    w->done(w->user, &r);
+    w->tell.done(w->tell.user, &r);
     filework_free(w);
 }
 
@@ -263,7 +264,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
             break;
         turn += (size_t)n;
         w->got += (uint64_t)n;
-        w->paused = !w->data(w->user, room, (size_t)n);
+        w->paused = !w->tell.data(w->tell.user, room, (size_t)n);
     }
     if (w->paused || n == 0)
         (void)event_del(&w->ready);
@@ -277,18 +278,18 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
 
 void filework_on_data(struct filework *w, filework_data_fn *fn)
 {
-    w->data = fn;
+    w->tell.data = fn;
     (void)event_add(&w->ready, NULL);
 }
 
 void filework_on_entry(struct filework *w, filework_entry_fn *fn)
 {
-    w->entry = fn;
+    w->tell.entry = fn;
 }
 
 void filework_on_event(struct filework *w, filework_event_fn *fn)
 {
-    w->event = fn;
+    w->tell.event = fn;
 }
 
 void filework_resume(struct filework *w)
@@ -419,14 +420,14 @@ static void take_entries(struct filework *w, const char *p, size_t n)
     struct file_entry entry;
     bool more = true;
 
-    while (n > 0 && w->entry) {
+    while (n > 0 && w->tell.entry) {
         size_t k = read_entry(p, n, &entry);
 
         if (k == 0) {
             distrust(w);
             return;
         }
-        more &= w->entry(w->user, &entry);
+        more &= w->tell.entry(w->tell.user, &entry);
         p += k;
         n -= k;
     }
@@ -443,17 +444,17 @@ static void take_events(struct filework *w, const char *p, size_t n)
     struct file_event event;
     bool more = true;
 
-    if (n == 0 && w->event && w->limited)
-        more = w->event(w->user, &stands);
+    if (n == 0 && w->tell.event && w->limited)
+        more = w->tell.event(w->tell.user, &stands);
     disarm(w); /* from now on it may be silent */
-    while (n > 0 && w->event) {
+    while (n > 0 && w->tell.event) {
         size_t k = read_event(p, n, &event, &entry);
 
         if (k == 0) {
             distrust(w);
             return;
         }
-        more &= w->event(w->user, &event);
+        more &= w->tell.event(w->tell.user, &event);
         p += k;
         n -= k;
     }
@@ -518,7 +519,7 @@ static void on_last(struct filework *w, const struct init_msg *m, const char *pa
         fill_result(w, m, path, *fd, &r);
     if (pack_goes_on(w, &r))
         return;
-    w->done(w->user, &r);
+    w->tell.done(w->tell.user, &r);
     if (m)
         *fd = r.fd;
     filework_free(w);
@@ -701,8 +702,8 @@ int filework_start(const struct file_home *h, const struct file_order *o, filewo
         .helper = SANDBOX_NONE,
         .ticket = {.grant = on_granted, .user = w},
         .order = *o,
-        .done = done,
-        .user = user,
+        .tell.done = done,
+        .tell.user = user,
         .bytes = BUF_INIT(o->bytes_max),
         .pending = BUF_INIT(PENDING_MAX),
         .pipe = -1,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A thousand runs later everything is as it was."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -60,7 +61,8 @@ def test_an_idle_daemon_keeps_no_dead(make_daemon):
     assert daemon.printed("echo one") == "one\n"
     for _ in range(10):
         for pid in faults.keepers(daemon):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # one too many may be ended by itself
+                os.kill(pid, signal.SIGKILL)
             harness.wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the dead keeper is reaped")
         assert daemon.printed("echo next") == "next\n"  # brings others
     harness.wait_until(lambda: not zombies(daemon), "all the dead are reaped")

@@ -46,14 +46,15 @@ static void fence(const struct mount *m, const struct call_request *r)
 {
     static const char *const made[] = {"/data/", "/data/x/"};
     uint64_t steps = STEPS;
-    struct rights_ask ask = {m, r->workdir, r->files, r->files_n, made, ARRAY_LEN(made), &steps};
+    struct rights_ask ask = {
+        m, r->workdir, r->attached.files, r->attached.n, made, ARRAY_LEN(made), &steps};
     struct call_rights rights;
     struct err e;
 
     if (rights_find(&ask, &rights, &e) < 0)
         return;
-    for (size_t i = 0; i < r->files_n; i++)
-        if (mount_allows(m, r->files[i].path, r->workdir, &steps) & PERM_MODIFY)
+    for (size_t i = 0; i < r->attached.n; i++)
+        if (mount_allows(m, r->attached.files[i].path, r->workdir, &steps) & PERM_MODIFY)
             assert(rights.files[i] & PLAN_MODIFY);
     for (size_t i = 0; i < rights.dirs_n; i++)
         assert(rights_dir(&rights, i).path[0] == '/');
@@ -71,8 +72,8 @@ static void body(const char *text, size_t n)
 
     assert(s && m);
     if (call_request_parse(&r, text, n, &e) == 0) {
-        for (size_t i = 0; i < r.files_n; i++)
-            assert(r.files[i].path[0] == '/' && !strstr(r.files[i].path, "/../"));
+        for (size_t i = 0; i < r.attached.n; i++)
+            assert(r.attached.files[i].path[0] == '/' && !strstr(r.attached.files[i].path, "/../"));
         assert(r.workdir[0] == '/' && r.code.p[r.code.n] == '\0');
         if (call_args_collect(&a, r.args, r.kwargs, &e) == 0 &&
             (!r.schema.p || signature_from_schema(s, r.schema, &e) == 0) &&

@@ -15,9 +15,9 @@ static struct app *app_new(void)
     const struct lang_fact *f;
 
     assert(a);
-    a->langs = &lang_ops;
+    a->languages.ops = &lang_ops;
     for (size_t i = 0; (f = lang_ops.fact(i)); i++)
-        a->lang_names[i] = f->name;
+        a->languages.names[i] = f->name;
     config_defaults(&a->config);
     return a;
 }

@@ -379,8 +379,8 @@ static void turns_need_only_a_name(void **state)
                      0);
     assert_string_equal(r.function.p, "f");
     assert_int_equal(r.wall_ms, 500);
-    assert_int_equal(r.files_n, 1);
-    assert_string_equal(r.files[0].path, "/workspace/a");
+    assert_int_equal(r.attached.n, 1);
+    assert_string_equal(r.attached.files[0].path, "/workspace/a");
     assert_true(r.reporting.changes && !r.reporting.contents && !r.reporting.denied);
     call_request_done(&r);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
@@ -531,10 +531,10 @@ static void requests(void **state)
     assert_int_equal(r.mode, CALL_MODE_FILE);
     assert_false(r.reporting.changes);
     assert_string_equal(r.workdir, "/app");
-    assert_int_equal(r.files_n, 2);
-    assert_string_equal(r.files[0].path, "/app/a/b");
-    assert_string_equal(r.files[1].path, "/c");
-    assert_int_equal(r.files[1].content.n, 2);
+    assert_int_equal(r.attached.n, 2);
+    assert_string_equal(r.attached.files[0].path, "/app/a/b");
+    assert_string_equal(r.attached.files[1].path, "/c");
+    assert_int_equal(r.attached.files[1].content.n, 2);
     assert_int_equal(r.vars_n, 1);
     call_request_done(&r);
 }

@@ -71,7 +71,7 @@ static int setup(void **state)
     a->config.retain_on_disk = false;
     a->log = (struct log){.fd = open("/dev/null", O_WRONLY | O_CLOEXEC), .json = true};
     a->base = event_base_new();
-    a->langs = &fake_lang_ops;
+    a->languages.ops = &fake_lang_ops;
     fake_jail_init(&w->jail);
     a->jail = &w->jail.jail;
     assert_int_equal(run_engine_open(a->base, a->jail, &a->engine, &e), 0);
@@ -339,8 +339,8 @@ static void retention_is_bounded_by_bytes_and_count(void **state)
     (void)leaves(w, names, 1);
     assert_int_equal(r->finished_n, 2);
     assert_true(r->bytes <= r->bytes_max);
-    assert_true(registry_expire(r, clock_us()) > clock_us());
-    assert_int_equal(registry_expire(r, clock_us() + r->age_max_us + 1), 0);
+    assert_true(registry_expire(r, (int64_t)clock_us()) > (int64_t)clock_us());
+    assert_int_equal(registry_expire(r, (int64_t)(clock_us() + r->age_max_us) + 1), 0);
     assert_int_equal(r->finished_n, 0);
     assert_int_equal(r->bytes, 0);
 }

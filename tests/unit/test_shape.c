@@ -26,9 +26,9 @@ static int setup(void **state)
     assert_non_null(d);
     d->app = calloc(1, sizeof *d->app);
     assert_non_null(d->app);
-    d->app->langs = &lang_ops;
+    d->app->languages.ops = &lang_ops;
     for (size_t i = 0; (f = lang_ops.fact(i)); i++)
-        d->app->lang_names[i] = f->name;
+        d->app->languages.names[i] = f->name;
     config_defaults(&d->app->config);
     shaping_init(&d->shaping, d->app);
     *state = d;

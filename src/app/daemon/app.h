@@ -56,40 +56,52 @@ struct app {
     struct run_engine *engine;             /* its */
     struct work_pool *work;                /* owned */
     struct store *store;                   /* owned */
-    const struct lang_ops *langs;
-    const char *lang_names[METRICS_LANGS_MAX]; /* by row; borrowed from the port */
-    char lang_versions[METRICS_LANGS_MAX][APP_VERSION_MAX];
-    struct survey *survey;     /* owned; NULL: not under way */
+    struct {
+        const struct lang_ops *ops;
+        const char *names[METRICS_LANGS_MAX]; /* by row; borrowed from the port */
+        char versions[METRICS_LANGS_MAX][APP_VERSION_MAX];
+        struct survey *survey; /* owned; NULL: not under way */
+    } languages;
     struct report *report;     /* owned; NULL: nobody listens */
     struct webhooks *webhooks; /* owned; NULL: no host is allowed */
     struct http_server *http;  /* owned by main; for its counters only */
-    struct event *expiry;      /* owned: forgets old executions */
     struct admission admission;
     struct task_host tasks;
     struct registry registry;
-    struct kept_disk *kept_disk; /* owned: finished executions; NULL: they are in memory only */
-    struct calls calls;
-    struct fsessions fsessions;
-    struct inspections inspections;
-    struct code_cache *codes;       /* owned: what handlers were compiled to */
-    struct compile_cache *programs; /* owned: what was compiled for calls */
-    struct kept_calls *kept;        /* owned: changes of calls that may still be written back */
-    struct sessions sessions;
-    struct disk_looks looks;       /* at workspaces of sessions */
-    int workspaces_dir;            /* their directory, until app_init() has listed it; -1: none */
-    struct workspaces *workspaces; /* owned */
-    struct shelf *shelf; /* owned by main: dependencies of sessions; NULL: the jail mounts none */
-    struct dependencies dependencies;
-    struct package_sets package_sets;
+    struct {
+        struct kept_disk *disk; /* owned: finished executions; NULL: they are in memory only */
+        struct event *expiry;   /* owned: forgets old ones */
+    } retained;
+    struct {
+        struct calls calls;
+        struct fsessions sessions;
+        struct inspections inspections;
+        struct code_cache *codes;       /* owned: what handlers were compiled to */
+        struct compile_cache *programs; /* owned: what was compiled for calls */
+        struct kept_calls *changes;     /* owned: of calls, that may still be written back */
+    } functions;
+    struct {
+        struct sessions sessions;
+        struct disk_looks looks; /* at them */
+        int dir;                 /* until app_init() has listed it; -1: none */
+        struct workspaces *all;  /* owned */
+    } workspace;                 /* of sessions */
+    struct {
+        struct shelf *shelf; /* owned by main: of sessions; NULL: the jail mounts none */
+        struct dependencies dependencies;
+        struct package_sets sets;
+    } packages;
     struct sandboxes *sandboxes; /* owned by main: persistent ones */
     struct expose *expose;       /* owned by main: the proxy into the default one, or NULL */
     struct mcp_sessions *mcp;    /* owned; NULL: not offered */
     struct metrics metrics;
-    uint64_t started_us;
-    bool stopping; /* no new executions */
-    bool ending;   /* what is on disk stays */
-    app_idle_fn *idle;
-    void *idle_user;
+    struct {
+        uint64_t started_us;
+        bool stopping; /* no new executions */
+        bool ending;   /* what is on disk stays */
+        app_idle_fn *idle;
+        void *user;
+    } life;
 };
 
 /* Needs config, log, base, jail, langs and the ports to be there. */

@@ -26,11 +26,11 @@ static void survey_free(struct survey *s)
 
 static void take_line(struct app *a, const char *line, size_t n)
 {
-    for (size_t i = 0; i < METRICS_LANGS_MAX && a->lang_names[i]; i++) {
-        size_t len = strlen(a->lang_names[i]);
+    for (size_t i = 0; i < METRICS_LANGS_MAX && a->languages.names[i]; i++) {
+        size_t len = strlen(a->languages.names[i]);
 
-        if (n > len + 1 && memcmp(line, a->lang_names[i], len) == 0 && line[len] == ' ')
-            (void)snprintf(a->lang_versions[i], sizeof a->lang_versions[i], "%.*s",
+        if (n > len + 1 && memcmp(line, a->languages.names[i], len) == 0 && line[len] == ' ')
+            (void)snprintf(a->languages.versions[i], sizeof a->languages.versions[i], "%.*s",
                            (int)(n - len - 1), line + len + 1);
     }
 }
@@ -47,7 +47,7 @@ static void on_done(void *user)
         take_line(a, p, n);
         p += n + 1;
     }
-    a->survey = NULL;
+    a->languages.survey = NULL;
     survey_free(s);
 }
 
@@ -70,18 +70,18 @@ void survey_start(struct app *a)
     spec.limits.output_max = SURVEY_OUTPUT;
     s->app = a;
     run_result_init(&s->result, &spec.limits);
-    if (a->langs->plan(&spec, &plan, &e) < 0 ||
+    if (a->languages.ops->plan(&spec, &plan, &e) < 0 ||
         run_start(a->engine, plan, &s->result, &events, &s->run, &e) < 0) {
         log_event(&a->log, LOG_WARN, "survey_failed", LOG_STR("error", e.text));
         survey_free(s);
     } else {
-        a->survey = s;
+        a->languages.survey = s;
     }
-    a->langs->plan_free(plan);
+    a->languages.ops->plan_free(plan);
 }
 
 void survey_stop(struct app *a)
 {
-    if (a->survey)
-        survey_free(take_ptr(&a->survey));
+    if (a->languages.survey)
+        survey_free(take_ptr(&a->languages.survey));
 }

@@ -52,7 +52,7 @@ static void log_done(const struct execution *x)
 
     log_event(&a->log, LOG_INFO, "execution_done", LOG_STR("execution_id", x->id),
               LOG_STR("request_id", x->request_id), LOG_STR("session_id", x->session_id),
-              LOG_STR("language", a->lang_names[x->lang]),
+              LOG_STR("language", a->languages.names[x->lang]),
               LOG_STR("status", exec_status_name(x->verdict.status)),
               LOG_STR("reason", end_reason_name(x->task.result.reason)),
               LOG_INT("exit_code", x->task.result.exit_code),
@@ -75,7 +75,7 @@ static void keep_code(struct execution *x)
     const struct buf *to = &x->task.result.compiled;
 
     if (x->code.n > 0)
-        code_cache_add(x->app->codes, (struct bytes){x->code.p, x->code.n},
+        code_cache_add(x->app->functions.codes, (struct bytes){x->code.p, x->code.n},
                        (struct bytes){to->p, to->n});
     buf_done(&x->code);
     buf_done(&x->task.result.compiled);
@@ -84,10 +84,10 @@ static void keep_code(struct execution *x)
 static void place_leave(struct execution *x)
 {
     if (x->session && task_ran(&x->task)) {
-        workspaces_used(x->app->workspaces, x->session);
+        workspaces_used(x->app->workspace.all, x->session);
         disk_look_after(x->app, x->jail, x->session);
     }
-    session_leave(&x->app->sessions, take_ptr(&x->session));
+    session_leave(&x->app->workspace.sessions, take_ptr(&x->session));
 }
 
 static void spread(struct execution *x, enum execution_news what)
@@ -122,9 +122,10 @@ static void account(struct task *t)
     a->metrics.artifacts += x->artifacts.n;
     log_done(x);
     keep_code(x);
-    app_expiry_arm(a);
-    if (registry_finish(&a->registry, x, clock_us()))
-        kept_disk_put(a->kept_disk, x);
+    if (registry_finish(&a->registry, x, (int64_t)clock_us())) {
+        kept_disk_put(a->retained.disk, x);
+        app_expiry_arm(a);
+    }
     app_idle_check(a);
 }
 
@@ -342,8 +343,8 @@ static void on_file(void *user, struct run_file *f)
 /* What was asked for; else what the session has now, whatever it had when this was asked for. */
 static void hold_dependencies(struct execution *x)
 {
-    if (!x->dependencies && x->session && x->app->shelf)
-        x->dependencies = shelf_hold(x->app->shelf, x->session->name);
+    if (!x->dependencies && x->session && x->app->packages.shelf)
+        x->dependencies = shelf_hold(x->app->packages.shelf, x->session->name);
     if (x->dependencies)
         x->task.plan->dependencies = shelf_item_name(x->dependencies);
 }
@@ -418,11 +419,11 @@ static enum task_go step_run(struct task *t, struct err *e)
     if (go != TASK_WAIT)
         return go;
     if (x->session)
-        workspaces_used(x->app->workspaces, x->session);
+        workspaces_used(x->app->workspace.all, x->session);
     heart_now(x);
     log_event(&x->app->log, LOG_INFO, "execution_started", LOG_STR("execution_id", x->id),
               LOG_STR("request_id", x->request_id), LOG_STR("session_id", x->session_id),
-              LOG_STR("language", x->app->lang_names[x->lang]));
+              LOG_STR("language", x->app->languages.names[x->lang]));
     looks_start(x);
     return TASK_WAIT;
 }
@@ -487,10 +488,10 @@ void execution_free(struct execution *x)
     heart_stop(x);
     looks_stop(x);
     task_done(&x->task);
-    session_leave(&a->sessions, take_ptr(&x->session));
+    session_leave(&a->workspace.sessions, take_ptr(&x->session));
     if (x->in.saved)
-        kept_disk_remove(a->kept_disk, x);
-    for (size_t i = 0; i < x->artifacts.n && !(x->in.saved && a->ending); i++)
+        kept_disk_remove(a->retained.disk, x);
+    for (size_t i = 0; i < x->artifacts.n && !(x->in.saved && a->life.ending); i++)
         store_drop(a->store, x->artifacts.v[i]->stored.number);
     free(x->restored.limit);
     free(x->restored.hint);
@@ -554,7 +555,7 @@ static struct execution *execution_new(struct app *a, const struct exec_order *o
     x->app = a;
     x->task.limits = o->spec->limits;
     task_init(&x->task, &kind, &a->tasks, a->engine);
-    x->task.plan_free = a->langs->plan_free;
+    x->task.plan_free = a->languages.ops->plan_free;
     x->artifacts.max = a->config.artifacts_max;
     x->collecting.hash_left = o->spec->limits.workspace_max;
     x->unattended = !o->waiter || o->webhook;
@@ -575,8 +576,8 @@ static struct execution *execution_new(struct app *a, const struct exec_order *o
 /* Which languages make use of it, they know. */
 static void know_code(struct app *a, struct exec_spec *spec)
 {
-    if (!code_cache_find(a->codes, spec->code, &spec->compiled))
-        spec->asks_compiled = code_cache_wants(a->codes, spec->code);
+    if (!code_cache_find(a->functions.codes, spec->code, &spec->compiled))
+        spec->asks_compiled = code_cache_wants(a->functions.codes, spec->code);
 }
 
 static int remember_files(struct execution *x, const struct exec_spec *spec, struct err *e)
@@ -610,12 +611,12 @@ static int prepare(struct execution *x, const struct exec_order *o, struct err *
     if (spec.files_n > 0 && remember_files(x, &spec, e) < 0)
         return -1;
     if (x->session_id[0]) {
-        x->session = session_enter(&a->sessions, x->session_id);
+        x->session = session_enter(&a->workspace.sessions, x->session_id);
         if (!x->session)
             return err_set(e, ERR_HOST, "no memory for a session");
         x->task.ticket.lane = &x->session->lane;
         spec.workspace = x->session->workspace;
-        spec.dependencies = a->shelf ? PLAN_DEPENDENCIES : NULL;
+        spec.dependencies = a->packages.shelf ? PLAN_DEPENDENCIES : NULL;
     }
     if (o->packages) {
         if (spec.wasm)
@@ -623,9 +624,9 @@ static int prepare(struct execution *x, const struct exec_order *o, struct err *
         spec.dependencies = PLAN_DEPENDENCIES;
         spec.node_modules = PLAN_DEPENDENCIES "/node_modules";
     }
-    x->lang = a->langs->find(spec.language);
+    x->lang = a->languages.ops->find(spec.language);
     know_code(a, &spec);
-    if (a->langs->plan(&spec, &x->task.plan, e) < 0)
+    if (a->languages.ops->plan(&spec, &x->task.plan, e) < 0)
         return -1;
     a->metrics.codes_known += x->task.plan->compiled;
     if (x->task.plan->compiles) {
@@ -661,7 +662,7 @@ int app_execute(struct app *a, const struct exec_order *o, struct execution **re
     struct execution *x;
     int prepared;
 
-    if (a->stopping)
+    if (a->life.stopping)
         return err_set(e, ERR_BUSY, "the service is shutting down");
     x = execution_new(a, o);
     if (!x)

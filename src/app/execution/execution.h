@@ -86,7 +86,7 @@ struct execution_follower {
 struct registered {
     uint64_t number;              /* of executions in the order they were asked for, from 1 */
     uint64_t bytes;               /* what it counts for */
-    uint64_t finished_us;         /* monotonic; 0: still under way */
+    int64_t finished_us;          /* monotonic; below 0: before the host was started */
     bool saved;                   /* on disk, or on its way there */
     bool erased;                  /* not to come back from there, whatever else its file holds */
     struct kept_batch *batch;     /* the file, once it is there */

@@ -347,20 +347,16 @@ static void read_all(struct kept_disk *d, DIR *list, struct founds *all)
 static void restore(struct kept_disk *d, struct found *all, size_t n)
 {
     struct registry *r = &d->app->registry;
-    uint64_t now = clock_us();
-    int64_t now_wall = wall_us();
+    int64_t now = (int64_t)clock_us(), now_wall = wall_us();
 
     if (n > 1)
         qsort(all, n, sizeof *all, by_end);
     for (size_t i = 0; i < n; i++) {
-        uint64_t age =
-            now_wall > all[i].finished_us ? (uint64_t)(now_wall - all[i].finished_us) : 0;
+        int64_t age = now_wall > all[i].finished_us ? now_wall - all[i].finished_us : 0;
 
-        registry_restore(r, all[i].x, age < now ? now - age : 1);
+        registry_restore(r, all[i].x, now - age);
     }
-    (void)registry_expire(r, now);
-    if (r->finished_n > 0)
-        app_expiry_arm(d->app);
+    app_expiry_arm(d->app);
 }
 
 /* Copies of artifacts are kept by number. */

@@ -102,7 +102,7 @@ void kept_file_write(const struct execution *x, int64_t finished_us, struct buf 
     put_text(out, x->session_id);
     put_text(out, x->request_id);
     put_text(out, x->created_at);
-    put_text(out, x->app->lang_names[x->lang]);
+    put_text(out, x->app->languages.names[x->lang]);
     put_bytes(out, (const char *)x->digest, sizeof x->digest);
     put_text(out, x->ran_in.jail);
     put_int(out, x->ran_in.traits);
@@ -257,7 +257,7 @@ static void get_all(struct reader *r, struct execution *x, int64_t *ret_finished
     get_text(r, x->request_id, sizeof x->request_id);
     get_text(r, x->created_at, sizeof x->created_at);
     get_text(r, language, sizeof language);
-    x->lang = x->app->langs->find(language);
+    x->lang = x->app->languages.ops->find(language);
     digest = get_bytes(r);
     r->bad |= x->lang < 0 || digest.n != sizeof x->digest;
     if (!r->bad)

@@ -110,7 +110,7 @@ static uint64_t bytes_of(const struct execution *x)
 }
 
 /* Its artifacts are counted already. */
-static bool keep(struct registry *r, struct execution *x, uint64_t now_us)
+static bool keep(struct registry *r, struct execution *x, int64_t now_us)
 {
     x->in.finished_us = now_us;
     if (!registry_charge(r, x, bytes_of(x))) {
@@ -124,14 +124,14 @@ static bool keep(struct registry *r, struct execution *x, uint64_t now_us)
     return true;
 }
 
-bool registry_finish(struct registry *r, struct execution *x, uint64_t now_us)
+bool registry_finish(struct registry *r, struct execution *x, int64_t now_us)
 {
     TAILQ_REMOVE(&r->active, x, in.link);
     r->active_n--;
     return keep(r, x, now_us);
 }
 
-void registry_restore(struct registry *r, struct execution *x, uint64_t finished_us)
+void registry_restore(struct registry *r, struct execution *x, int64_t finished_us)
 {
     struct execution *old = registry_find(r, x->id);
 
@@ -144,13 +144,14 @@ void registry_restore(struct registry *r, struct execution *x, uint64_t finished
     (void)keep(r, x, finished_us);
 }
 
-uint64_t registry_expire(struct registry *r, uint64_t now_us)
+int64_t registry_expire(struct registry *r, int64_t now_us)
 {
+    const int64_t age_max_us = (int64_t)r->age_max_us;
     struct execution *x;
 
     for (x = TAILQ_FIRST(&r->finished); x; x = TAILQ_FIRST(&r->finished)) {
-        if (x->in.finished_us + r->age_max_us > now_us)
-            return x->in.finished_us + r->age_max_us;
+        if (x->in.finished_us + age_max_us > now_us)
+            return x->in.finished_us + age_max_us;
         registry_forget(r, x);
     }
     return 0;

@@ -40,10 +40,10 @@ bool registry_charge(struct registry *r, struct execution *x, uint64_t bytes);
 /* Some of them are not kept after all. */
 void registry_refund(struct registry *r, struct execution *x, uint64_t bytes);
 /* No longer under way. False: nothing is to be kept, and x is gone. */
-bool registry_finish(struct registry *r, struct execution *x, uint64_t now_us);
+bool registry_finish(struct registry *r, struct execution *x, int64_t now_us);
 /* The same for one from an earlier life; in the order of their ends. */
-void registry_restore(struct registry *r, struct execution *x, uint64_t finished_us);
+void registry_restore(struct registry *r, struct execution *x, int64_t finished_us);
 /* Forgets a finished one. */
 void registry_forget(struct registry *r, struct execution *x);
 /* Forgets what is too old. Returns when to look again, 0: no need. */
-uint64_t registry_expire(struct registry *r, uint64_t now_us);
+int64_t registry_expire(struct registry *r, int64_t now_us);

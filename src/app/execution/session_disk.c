@@ -63,7 +63,7 @@ static bool is_near(const struct config *c, const struct workspace_size *s)
 static void look_free(struct disk_look *d)
 {
     LIST_REMOVE(d, link);
-    session_leave(&d->app->sessions, d->session);
+    session_leave(&d->app->workspace.sessions, d->session);
     free(d);
 }
 
@@ -77,8 +77,8 @@ static void on_measured(void *user, const struct workspace_size *s)
     if (s->error && s->error != EAGAIN)
         log_event(&a->log, LOG_WARN, "workspace_not_measured",
                   LOG_STR("session_id", d->session->id), LOG_STR("reason", strerror(s->error)));
-    workspaces_measured(a->workspaces, d->session->workspace, s);
-    session_remember(&a->sessions, d->session, over || is_near(&a->config, s));
+    workspaces_measured(a->workspace.all, d->session->workspace, s);
+    session_remember(&a->workspace.sessions, d->session, over || is_near(&a->config, s));
     if (over) {
         a->metrics.workspaces_over++;
         log_event(&a->log, LOG_WARN, "workspace_over_limit", LOG_STR("session_id", d->session->id),
@@ -103,7 +103,7 @@ struct disk_look *disk_look(struct app *a, struct jail *j, struct session *s, di
         return NULL;
     *d = (struct disk_look){.app = a, .session = s, .fn = fn, .user = user};
     s->users++;
-    LIST_INSERT_HEAD(&a->looks, d, link);
+    LIST_INSERT_HEAD(&a->workspace.looks, d, link);
     if (j->ops->workspace(j, &ask, on_measured, d, &d->m, &e) < 0) {
         look_free(d);
         return NULL;

@@ -107,7 +107,8 @@ struct workspace *workspaces_find(struct workspaces *all, const char *session_id
     char name[SESSION_WORKSPACE_MAX];
     struct workspace *w;
 
-    if (all->app->sessions.own[0] && strcmp(session_id, all->app->sessions.own) == 0)
+    if (all->app->workspace.sessions.own[0] &&
+        strcmp(session_id, all->app->workspace.sessions.own) == 0)
         (void)snprintf(name, sizeof name, "%s", PLAN_WORKSPACE_OWN);
     else
         session_workspace(session_id, name);
@@ -137,7 +138,7 @@ struct workspace *workspace_older(struct workspace *w)
 
 bool workspace_in_use(struct workspaces *all, const struct workspace *w)
 {
-    return session_is_busy(&all->app->sessions, w->id);
+    return session_is_busy(&all->app->workspace.sessions, w->id);
 }
 
 /* ---- records ---- */
@@ -430,7 +431,7 @@ static void on_record(void *user, const struct workspace *read)
     struct workspaces *all = user;
     bool own = strcmp(read->name, PLAN_WORKSPACE_OWN) == 0;
 
-    if (own && strcmp(read->id, all->app->sessions.own) != 0)
+    if (own && strcmp(read->id, all->app->workspace.sessions.own) != 0)
         return; /* of another session, which this daemon served before */
     if (!find(all, read->name))
         (void)add(all, read);

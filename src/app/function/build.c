@@ -96,8 +96,8 @@ static struct lang_compile compile_spec(const struct build *b)
         .lang = (enum call_lang_id)p->lang,
         .wasm = p->wasm,
         .std = r->std,
-        .files = r->files,
-        .files_n = may_include(b) ? r->files_n : 0,
+        .files = r->attached.files,
+        .files_n = may_include(b) ? r->attached.n : 0,
         .workdir = r->workdir,
         .code = {b->code.p,       b->code.n      },
         .dispatcher = {b->dispatcher.p, b->dispatcher.n},
@@ -142,7 +142,7 @@ int build_look_up(struct build *b, struct err *e)
 {
     if (make_key(b, e) < 0)
         return -1;
-    if (compile_cache_get(b->whose->app->programs, b->key, &b->made) < 0)
+    if (compile_cache_get(b->whose->app->functions.programs, b->key, &b->made) < 0)
         buf_clear(&b->made);
     return 0;
 }
@@ -217,7 +217,7 @@ int build_end(struct build *b, struct err *e)
     if (r->reason != END_EXIT || r->exit_code != 0)
         buf_clear(&b->made);
     if (b->made.n > 0) {
-        compile_cache_put(b->whose->app->programs, b->key, b->made.p, b->made.n);
+        compile_cache_put(b->whose->app->functions.programs, b->key, b->made.p, b->made.n);
         return 0;
     }
     while (line && line > r->err.p && line[-1] != '\n')

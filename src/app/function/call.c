@@ -59,9 +59,9 @@ static void keep(struct call *c)
 
     if (!c->on.result.changes || !kept_calls_want(&given))
         return;
-    for (size_t i = 0; i < p->request.files_n; i++)
-        given.bytes += p->request.files[i].content.n;
-    if (!kept_calls_add(c->on.app->kept, &given))
+    for (size_t i = 0; i < p->request.attached.n; i++)
+        given.bytes += p->request.attached.files[i].content.n;
+    if (!kept_calls_add(c->on.app->functions.changes, &given))
         return;
     p->tree = NULL;
     p->text = BUF_INIT(0);
@@ -82,7 +82,7 @@ static void answer(struct task *t)
 
 static void call_free(struct call *c)
 {
-    struct calls *all = &c->on.app->calls;
+    struct calls *all = &c->on.app->functions.calls;
 
     TAILQ_REMOVE(&all->active, c, link);
     all->n--;
@@ -116,7 +116,7 @@ int app_call(struct app *a, const struct function_order *o, struct call **ret, s
 {
     struct call *c;
 
-    if (a->stopping) {
+    if (a->life.stopping) {
         buf_done(o->text);
         return err_set(e, ERR_BUSY, "the service is shutting down");
     }
@@ -127,8 +127,8 @@ int app_call(struct app *a, const struct function_order *o, struct call **ret, s
         return err_set(e, ERR_HOST, "no memory for a call");
     }
     function_init(&c->on, a, &kind, &c->program, o);
-    TAILQ_INSERT_TAIL(&a->calls.active, c, link);
-    a->calls.n++;
+    TAILQ_INSERT_TAIL(&a->functions.calls.active, c, link);
+    a->functions.calls.n++;
     *ret = c;
     if (task_begin(&c->on.task, e) == 0)
         return 0;

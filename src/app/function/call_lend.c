@@ -70,7 +70,7 @@ int walk_enter(struct walk *w, int fd)
 
     if (fstat(fd, &st) < 0 || st.st_dev != w->dev)
         return unfit(w, "another file system is mounted below the directory");
-    if (w->tree->made_n + w->request->files_n - w->given_n > TREE_LENT_MAX)
+    if (w->tree->made_n + w->request->attached.n - w->given_n > TREE_LENT_MAX)
         return err_set(w->e, ERR_CALLER, "options.mount: more than %d files and directories",
                        TREE_LENT_MAX);
     return 0;
@@ -82,11 +82,12 @@ static void drop_given(struct walk *w)
     struct call_request *r = w->request;
 
     for (size_t i = 0; i < w->given_n; i++) {
-        if (strcmp(r->files[i].path, w->path.p) != 0)
+        if (strcmp(r->attached.files[i].path, w->path.p) != 0)
             continue;
-        memmove(&r->files[i], &r->files[i + 1], (r->files_n - i - 1) * sizeof r->files[i]);
+        memmove(&r->attached.files[i], &r->attached.files[i + 1],
+                (r->attached.n - i - 1) * sizeof r->attached.files[i]);
         w->given_n--;
-        r->files_n--;
+        r->attached.n--;
         return;
     }
 }
@@ -153,8 +154,8 @@ static void put_files(struct buf *out, const struct call_tree *t, const struct m
 {
     size_t base = strlen(d->inside) + 1;
 
-    for (size_t i = 0; i < r->files_n; i++) {
-        const struct call_file *f = &r->files[i];
+    for (size_t i = 0; i < r->attached.n; i++) {
+        const struct call_file *f = &r->attached.files[i];
         struct lazy_row row = {
             .kind = LAZY_FILE, .size = f->size, .mode = rights && !rights->files[i] ? 0444 : 0644};
 
@@ -197,7 +198,7 @@ int call_tree_lend(struct call_tree *t, const struct call_request *r,
     if (error < 0)
         return err_sys(e, error, "list of lent files");
     t->lazy.n = t->mount.n;
-    t->lazy.rows = t->made_n + r->files_n;
+    t->lazy.rows = t->made_n + r->attached.n;
     *ret = &t->lazy;
     return 0;
 }
@@ -273,6 +274,6 @@ void call_tree_recall(struct call_tree *t, struct call_request *r, const struct 
         if (!old || !old->host || !old->unread || old->size > left)
             continue;
         left -= old->size;
-        recall(t, &r->files[old - r->files]);
+        recall(t, &r->attached.files[old - r->attached.files]);
     }
 }

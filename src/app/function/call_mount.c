@@ -125,13 +125,13 @@ int walk_add(struct walk *w, const struct call_file *f)
     struct call_request *r = w->request;
     struct call_file *files;
 
-    if (r->files_n - w->given_n >= max)
+    if (r->attached.n - w->given_n >= max)
         return err_set(w->e, ERR_CALLER, "options.mount: more than %zu files", max);
-    files = reallocarray(r->files, r->files_n + 1, sizeof *files);
+    files = reallocarray(r->attached.files, r->attached.n + 1, sizeof *files);
     if (!files)
         return no_memory(w->e);
-    r->files = files;
-    r->files[r->files_n++] = *f;
+    r->attached.files = files;
+    r->attached.files[r->attached.n++] = *f;
     w->added++;
     return 0;
 }
@@ -322,16 +322,16 @@ static int hide_files(struct walk *w)
     struct call_request *r = w->request;
     size_t n = 0;
 
-    for (size_t i = 0; i < r->files_n; i++) {
+    for (size_t i = 0; i < r->attached.n; i++) {
         enum glob_answer shown =
-            mount_shows(&w->tree->mount, r->files[i].path, r->workdir, false, &w->steps);
+            mount_shows(&w->tree->mount, r->attached.files[i].path, r->workdir, false, &w->steps);
 
         if (shown == GLOB_UNKNOWN)
             return perms_too_slow(w->e);
         if (shown == GLOB_YES)
-            r->files[n++] = r->files[i];
+            r->attached.files[n++] = r->attached.files[i];
     }
-    r->files_n = n;
+    r->attached.n = n;
     return 0;
 }
 
@@ -363,7 +363,7 @@ static void unload(struct walk *w)
     t->lent = false;
     list_free(&t->made, &t->made_n);
     list_free(&t->owned, &t->owned_n);
-    w->request->files_n = w->given_n;
+    w->request->attached.n = w->given_n;
 }
 
 static void refuse(struct call_tree *t, const char *why)
@@ -389,7 +389,7 @@ int call_tree_load(struct call_tree *t, struct call_request *r, const struct tre
     w.steps = GLOB_STEPS_MAX;
     if (hide_files(&w) < 0)
         return -1;
-    w.given_n = r->files_n;
+    w.given_n = r->attached.n;
     if (open_all(t, how->app->config.mount_roots, e) < 0)
         return -1;
     if (no)
@@ -412,8 +412,8 @@ int call_tree_fence(const struct call_tree *t, const struct call_request *r,
     const struct rights_ask ask = {
         .mount = &t->mount,
         .workdir = r->workdir,
-        .files = r->files,
-        .files_n = r->files_n,
+        .files = r->attached.files,
+        .files_n = r->attached.n,
         .made = (const char *const *)t->made,
         .made_n = t->made_n,
         .steps = &steps,

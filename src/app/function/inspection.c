@@ -114,7 +114,7 @@ static void kept_add(struct inspections *s, const struct inspect *i)
 bool inspect_known(struct app *a, const char *language, struct bytes code,
                    struct inspect_answer *ret)
 {
-    struct inspections *s = &a->inspections;
+    struct inspections *s = &a->functions.inspections;
     const char *canonical = inspect_language(language);
     unsigned char key[SHA256_BYTES];
     struct inspect_kept *k;
@@ -142,7 +142,7 @@ static struct inspect *of(struct task *t)
 
 static void inspect_free(struct inspect *i)
 {
-    TAILQ_REMOVE(&i->app->inspections.active, i, link);
+    TAILQ_REMOVE(&i->app->functions.inspections.active, i, link);
     task_done(&i->task);
     buf_done(&i->frames);
     free(i);
@@ -162,7 +162,7 @@ static void account(struct task *t)
     struct app *a = i->app;
 
     if (i->answer.status == INSPECT_OK)
-        kept_add(&a->inspections, i);
+        kept_add(&a->functions.inspections, i);
     else if (i->answer.status == INSPECT_FAILED && !t->stopped)
         log_event(&a->log, LOG_WARN, "inspection_failed", LOG_STR("error", i->answer.message));
     inspect_free(i);
@@ -321,7 +321,7 @@ static struct inspect *inspect_new(struct app *a, const struct inspect_order *o)
     i->task.limits.result_max = INSPECT_ANSWER_MAX;
     task_init(&i->task, &kind, &a->tasks, a->engine);
     i->task.under_other = o->admitted;
-    TAILQ_INSERT_TAIL(&a->inspections.active, i, link);
+    TAILQ_INSERT_TAIL(&a->functions.inspections.active, i, link);
     return i;
 }
 
@@ -329,7 +329,7 @@ int inspect_start(struct app *a, const struct inspect_order *o, struct inspect *
 {
     struct inspect *i;
 
-    if (a->stopping)
+    if (a->life.stopping)
         return err_set(e, ERR_BUSY, "the service is shutting down");
     if (!inspect_language(o->language))
         return err_set(e, ERR_CALLER, "there is no grammar for language '%.32s'", o->language);
@@ -364,7 +364,7 @@ void inspections_init(struct inspections *s)
 
 void inspections_done(struct app *a)
 {
-    struct inspections *s = &a->inspections;
+    struct inspections *s = &a->functions.inspections;
 
     for (struct inspect *i; (i = TAILQ_FIRST(&s->active));)
         inspect_free(i);

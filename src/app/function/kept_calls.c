@@ -195,7 +195,7 @@ static struct kept_sync *find(struct kept_calls *k, const char *id)
 
 int app_sync(struct app *a, const struct kept_order *o, struct kept_sync **ret, struct err *e)
 {
-    struct kept_sync *s = find(a->kept, o->call_id);
+    struct kept_sync *s = find(a->functions.changes, o->call_id);
     struct sync_order order = {.work = a->work, .event = on_event, .done = on_done, .user = s};
     struct mount rules;
 

@@ -44,8 +44,8 @@ int call_collect_begin(struct call *c, struct err *e)
         .fenced = p->fenced,
         .dirs = p->dirs.n > 0,
         .contents = p->request.reporting.contents,
-        .before = p->request.files,
-        .before_n = p->request.files_n,
+        .before = p->request.attached.files,
+        .before_n = p->request.attached.n,
         .next = on_collected,
         .user = c,
     };

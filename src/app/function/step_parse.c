@@ -79,7 +79,7 @@ enum task_go call_check(struct task *t, struct err *e)
         return TASK_REFUSE;
     }
     c->tells = c->on.webhook != NULL;
-    c->on.app->calls.telling += c->tells;
+    c->on.app->functions.calls.telling += c->tells;
     if (c->tells)
         promise(&c->on);
     return check(c, &why) < 0 ? function_fail(&c->on, &why) : TASK_NEXT;

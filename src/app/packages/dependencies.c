@@ -25,10 +25,10 @@ static void dependency_free(struct dependency_sync *s)
 {
     struct app *a = s->app;
 
-    TAILQ_REMOVE(&a->dependencies.active, s, link);
+    TAILQ_REMOVE(&a->packages.dependencies.active, s, link);
     relay_close(s->out.relay);
     task_done(&s->task);
-    session_leave(&a->sessions, s->session);
+    session_leave(&a->workspace.sessions, s->session);
     shelf_build_drop(s->copy.build);
     specs_free(s->specs, s->specs_n);
     specs_free(s->npm, s->npm_n);
@@ -146,7 +146,7 @@ static bool host_matches(const struct package_host *rule, const struct package_h
 
 static int check_index(const struct app *a, const struct package_index *index, struct err *e)
 {
-    const struct dependencies *d = &a->dependencies;
+    const struct dependencies *d = &a->packages.dependencies;
 
     for (size_t i = 0; i < d->indexes_n; i++)
         if (host_matches(&d->indexes[i], &index->host))
@@ -187,7 +187,7 @@ int dependencies_check(const struct bytes *specs, size_t specs_n, const struct b
 static int copy_hosts(struct dependency_sync *s, struct err *e)
 {
     static const struct package_host files = {.name = "files.pythonhosted.org", .port = PORT_HTTPS};
-    const struct dependencies *d = &s->app->dependencies;
+    const struct dependencies *d = &s->app->packages.dependencies;
 
     s->out.hosts = calloc(3 + d->hosts_n, sizeof *s->out.hosts);
     if (!s->out.hosts)
@@ -210,7 +210,7 @@ static int take_owner(struct dependency_sync *s, const struct dependency_order *
         (void)snprintf(s->owner, sizeof s->owner, "%s", o->set);
         return 0;
     }
-    s->session = session_enter(&s->app->sessions, o->session_id);
+    s->session = session_enter(&s->app->workspace.sessions, o->session_id);
     if (!s->session)
         return err_set(e, ERR_HOST, "no memory for a session");
     s->task.ticket.lane = &s->session->dependencies;
@@ -270,9 +270,9 @@ int dependencies_sync(struct app *a, const struct dependency_order *o, struct de
 {
     struct dependency_sync *s;
 
-    if (a->stopping)
+    if (a->life.stopping)
         return err_set(e, ERR_BUSY, "the service is shutting down");
-    if (!a->shelf)
+    if (!a->packages.shelf)
         return dependencies_refuse(a, e);
     s = calloc(1, sizeof *s);
     if (!s)
@@ -280,7 +280,7 @@ int dependencies_sync(struct app *a, const struct dependency_order *o, struct de
     s->app = a;
     s->task.limits = dependency_limits(a);
     task_init(&s->task, &kind, &a->tasks, a->engine);
-    TAILQ_INSERT_TAIL(&a->dependencies.active, s, link);
+    TAILQ_INSERT_TAIL(&a->packages.dependencies.active, s, link);
     if (prepare(s, o, e) < 0 || task_begin(&s->task, e) < 0) {
         log_event(&a->log, LOG_WARN, "dependencies_refused",
                   LOG_STR("session_id", o->session_id ? o->session_id : ""),
@@ -333,7 +333,7 @@ static int read_hosts(const char *name, const char *text, struct package_host *r
 
 int dependencies_open(struct app *a, struct err *e)
 {
-    struct dependencies *d = &a->dependencies;
+    struct dependencies *d = &a->packages.dependencies;
     const struct config *c = &a->config;
 
     if (read_hosts("DEPENDENCY_INDEXES", c->dependency_indexes, d->indexes, &d->indexes_n, e) < 0 ||
@@ -343,7 +343,7 @@ int dependencies_open(struct app *a, struct err *e)
         if (d->hosts[i].port == 0)
             d->hosts[i].port = PORT_HTTPS;
     return a->jail->mounts_dependencies && net_possible(a->jail, NET_GATE)
-               ? shelf_open(c->dependencies_path, a->work, &a->shelf, e)
+               ? shelf_open(c->dependencies_path, a->work, &a->packages.shelf, e)
                : 0;
 }
 

@@ -380,7 +380,7 @@ static enum task_go step_prepare(struct task *t, struct err *e)
         dependency_answer(s, DEPENDENCY_NOT_INSTALLED, words);
         return TASK_END;
     }
-    if (shelf_build_new(s->app->shelf, &s->copy.build, &why) < 0)
+    if (shelf_build_new(s->app->packages.shelf, &s->copy.build, &why) < 0)
         return task_fail(t, END_FAILED, why.text);
     return TASK_NEXT;
 }

@@ -195,7 +195,7 @@ static void record_run(struct work *w)
 static void record_done(struct work *w)
 {
     struct package_record *r = (struct package_record *)w, *next;
-    struct package_records *all = &r->app->package_sets.records;
+    struct package_records *all = &r->app->packages.sets.records;
 
     TAILQ_REMOVE(all, r, link);
     next = TAILQ_FIRST(all);
@@ -208,7 +208,7 @@ static void record_done(struct work *w)
 /* One at a time and in order: two changes of one name must not overtake each other. */
 static void record(struct package_set *s, const char *name, bool keep)
 {
-    struct package_records *all = &s->app->package_sets.records;
+    struct package_records *all = &s->app->packages.sets.records;
     struct package_record *r = name[0] ? calloc(1, sizeof *r) : NULL;
     struct jw w;
 
@@ -231,7 +231,7 @@ static void record(struct package_set *s, const char *name, bool keep)
 
 static void set_free(struct package_set *s)
 {
-    TAILQ_REMOVE(&s->app->package_sets.list, s, link);
+    TAILQ_REMOVE(&s->app->packages.sets.list, s, link);
     list_free(s->python, s->python_n);
     list_free(s->npm, s->npm_n);
     buf_done(&s->installed);
@@ -247,7 +247,7 @@ static struct package_set *set_new(struct app *a, const struct package_want *w, 
         return NULL;
     s->app = a;
     LIST_INIT(&s->waiters);
-    TAILQ_INSERT_TAIL(&a->package_sets.list, s, link);
+    TAILQ_INSERT_TAIL(&a->packages.sets.list, s, link);
     (void)snprintf(s->owner, sizeof s->owner, "%s", owner);
     (void)clock_iso(s->created_at);
     s->state = PACKAGE_SET_FAILED; /* until something has begun */
@@ -262,7 +262,7 @@ static struct package_set *find_by(struct app *a, const char *name, const char *
 {
     struct package_set *s;
 
-    TAILQ_FOREACH(s, &a->package_sets.list, link)
+    TAILQ_FOREACH(s, &a->packages.sets.list, link)
     if ((name && name[0] && strcmp(s->name, name) == 0) || (owner && strcmp(s->owner, owner) == 0))
         return s;
     return NULL;
@@ -271,13 +271,13 @@ static struct package_set *find_by(struct app *a, const char *name, const char *
 static bool is_needed(const struct package_set *s)
 {
     return s->state == PACKAGE_SET_INSTALLING || !LIST_EMPTY(&s->waiters) ||
-           shelf_is_held(s->app->shelf, s->owner);
+           shelf_is_held(s->app->packages.shelf, s->owner);
 }
 
 static void drop(struct package_set *s)
 {
     record(s, s->name, false);
-    shelf_remove(s->app->shelf, s->owner);
+    shelf_remove(s->app->packages.shelf, s->owner);
     set_free(s);
 }
 
@@ -287,7 +287,7 @@ static int make_room(struct app *a, struct err *e)
     struct package_set *s, *oldest = NULL;
     size_t n = 0;
 
-    TAILQ_FOREACH(s, &a->package_sets.list, link)
+    TAILQ_FOREACH(s, &a->packages.sets.list, link)
     {
         n++;
         if (!s->name[0] && !is_needed(s) && (!oldest || s->used_us < oldest->used_us))
@@ -376,7 +376,7 @@ static int check(const struct app *a, const struct package_want *w, struct err *
     list_views(w->npm, w->npm_n, npm);
     if (dependencies_check(python, w->python_n, npm, w->npm_n, e) < 0)
         return -1;
-    return a->shelf ? 0 : dependencies_refuse(a, e);
+    return a->packages.shelf ? 0 : dependencies_refuse(a, e);
 }
 
 /* The set that had the name has none any more. */
@@ -454,7 +454,7 @@ void package_set_leave(struct package_waiter *w)
 struct shelf_item *package_set_hold(struct package_set *s)
 {
     s->used_us = clock_us();
-    return shelf_hold(s->app->shelf, s->owner);
+    return shelf_hold(s->app->packages.shelf, s->owner);
 }
 
 void package_set_release(struct shelf_item *i)
@@ -514,7 +514,7 @@ static void read_record(struct app *a, const char *name, const char *text, size_
         s->files = (uint64_t)number;
     if (json_to_int(json_member(v, "bytes"), &number))
         s->bytes = (uint64_t)number;
-    if (shelf_has(a->shelf, owner))
+    if (shelf_has(a->packages.shelf, owner))
         s->state = PACKAGE_SET_READY;
 }
 
@@ -547,7 +547,7 @@ int package_sets_open(struct app *a, struct err *e)
     char path[CONFIG_TEXT_MAX + PATH_ROOM];
     DIR *d;
 
-    if (!a->shelf)
+    if (!a->packages.shelf)
         return 0;
     (void)snprintf(path, sizeof path, "%s/packages", a->config.state_dir);
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
@@ -558,7 +558,7 @@ int package_sets_open(struct app *a, struct err *e)
     for (const struct dirent *at; (at = readdir(d));)
         read_file(a, dirfd(d), at->d_name);
     (void)closedir(d);
-    shelf_keep_only(a->shelf, has_name, a);
+    shelf_keep_only(a->packages.shelf, has_name, a);
     return 0;
 }
 

@@ -21,7 +21,7 @@ int fsession_find(struct app *a, const char *id, struct fsession **ret, struct e
 {
     struct fsession *s;
 
-    TAILQ_FOREACH(s, &a->fsessions.list, link)
+    TAILQ_FOREACH(s, &a->functions.sessions.list, link)
     {
         if (strcmp(s->id, id) == 0 && s->state != FSESSION_PREPARING) {
             *ret = s;
@@ -98,9 +98,9 @@ void fsession_next(struct fsession *s)
 
 void fsession_free(struct fsession *s)
 {
-    struct fsessions *all = &s->app->fsessions;
+    struct fsessions *all = &s->app->functions.sessions;
 
-    queue_end(s, s->app->stopping ? END_SHUTDOWN : END_CANCELLED);
+    queue_end(s, s->app->life.stopping ? END_SHUTDOWN : END_CANCELLED);
     if (s->hidden) {
         TAILQ_REMOVE(&all->ending, s, link);
     } else {
@@ -130,7 +130,7 @@ void fsession_end(struct fsession *s, enum end_reason why)
 /* It cannot be found any more. */
 static void hide(struct fsession *s)
 {
-    struct fsessions *all = &s->app->fsessions;
+    struct fsessions *all = &s->app->functions.sessions;
 
     if (s->hidden)
         return;

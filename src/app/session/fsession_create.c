@@ -166,8 +166,8 @@ static struct fsession *fsession_new(struct app *a, struct buf *text)
     (void)memcpy(s->id, "sess_", 5);
     random_base36(s->id + 5, FSESSION_ID_RANDOM);
     (void)clock_iso(s->created_at);
-    TAILQ_INSERT_TAIL(&a->fsessions.list, s, link);
-    a->fsessions.n++;
+    TAILQ_INSERT_TAIL(&a->functions.sessions.list, s, link);
+    a->functions.sessions.n++;
     return s;
 }
 
@@ -177,12 +177,12 @@ static int create(struct app *a, const struct function_order *o, struct turn **r
     struct fsession *s;
     struct turn *t;
 
-    if (a->stopping)
+    if (a->life.stopping)
         return err_set(e, ERR_BUSY, "the service is shutting down");
-    if (a->fsessions.n >= a->config.fsessions_max)
+    if (a->functions.sessions.n >= a->config.fsessions_max)
         return err_set(e, ERR_BUSY,
                        "there are %zu function sessions already (FUNCTION_SESSIONS_MAX)",
-                       a->fsessions.n);
+                       a->functions.sessions.n);
     s = fsession_new(a, o->text);
     if (!s)
         return err_set(e, ERR_HOST, "no memory for a session");

@@ -53,9 +53,9 @@ static int given_restore(struct fsession *s, struct err *e)
         return err_set(e, ERR_HOST, "out of memory");
     if (s->files.given_n > 0)
         memcpy(files, s->files.given, s->files.given_n * sizeof *files);
-    free(r->files);
-    r->files = files;
-    r->files_n = s->files.given_n;
+    free(r->attached.files);
+    r->attached.files = files;
+    r->attached.n = s->files.given_n;
     return 0;
 }
 
@@ -65,10 +65,10 @@ int fsession_mounts_parse(struct fsession *s, struct err *e)
 
     if (tree_renew(s, e) < 0)
         return -1;
-    s->files.given = r->files;
-    s->files.given_n = r->files_n;
-    r->files = NULL;
-    r->files_n = 0;
+    s->files.given = r->attached.files;
+    s->files.given_n = r->attached.n;
+    r->attached.files = NULL;
+    r->attached.n = 0;
     return given_restore(s, e);
 }
 
@@ -113,7 +113,8 @@ void fsession_mounts_load(struct fsession *s)
 
 int fsession_files_begin(struct fsession *s, struct err *e)
 {
-    if (known_begin(&s->files.known, s->program.request.files, s->program.request.files_n) < 0)
+    if (known_begin(&s->files.known, s->program.request.attached.files,
+                    s->program.request.attached.n) < 0)
         return err_set(e, ERR_HOST, "out of memory");
     return 0;
 }
@@ -145,18 +146,19 @@ int fsession_files_check(struct fsession *s, struct turn *t, struct err *e)
     unsigned allowed;
     struct call_request *r = &t->request;
 
-    for (size_t i = 0; i < r->files_n; i++) {
-        if (!name_inside(s, r->files[i].path))
+    for (size_t i = 0; i < r->attached.n; i++) {
+        if (!name_inside(s, r->attached.files[i].path))
             return err_set(e, ERR_CALLER,
                            "options.files: '%.200s' is below no directory that this session had "
                            "when it was created",
-                           r->files[i].path);
-        allowed = mount_allows(&s->program.tree->mount, r->files[i].path, r->workdir, &steps);
+                           r->attached.files[i].path);
+        allowed =
+            mount_allows(&s->program.tree->mount, r->attached.files[i].path, r->workdir, &steps);
         if (allowed & PERM_UNKNOWN)
             return perms_too_slow(e);
         if ((allowed & seen) != seen)
             return err_set(e, ERR_CALLER, "options.files: '%.200s' may not be seen in this session",
-                           r->files[i].path);
+                           r->attached.files[i].path);
     }
     return 0;
 }
@@ -164,7 +166,7 @@ int fsession_files_check(struct fsession *s, struct turn *t, struct err *e)
 void fsession_files_put(struct fsession *s)
 {
     struct turn *t = s->current;
-    const struct call_file *f = &t->request.files[t->files.put];
+    const struct call_file *f = &t->request.attached.files[t->files.put];
 
     if (run_put(s->process.run, name_inside(s, f->path), t->files.fd, t->files.at,
                 (int64_t)f->content.n) < 0)
@@ -177,8 +179,8 @@ static void put_failed(struct fsession *s, int error)
     struct turn *t = s->current;
     struct err e;
 
-    (void)err_set(&e, ERR_CALLER, "options.files: %.400s: %s", t->request.files[t->files.put].path,
-                  strerror(error));
+    (void)err_set(&e, ERR_CALLER, "options.files: %.400s: %s",
+                  t->request.attached.files[t->files.put].path, strerror(error));
     s->process.token[0] = '\0';
     turn_end(t, &(struct turn_ending){.error = &e, .wall_ms = t->wall_ms});
 }
@@ -189,9 +191,9 @@ void fsession_on_put(void *user, int error)
     struct turn *t = s->current;
     const struct call_file *f;
 
-    if (s->state != FSESSION_BUSY || !t || t->files.put >= t->request.files_n)
+    if (s->state != FSESSION_BUSY || !t || t->files.put >= t->request.attached.n)
         return;
-    f = &t->request.files[t->files.put];
+    f = &t->request.attached.files[t->files.put];
     if (error == 0 && known_add(&s->files.known, f->path, f->content) < 0)
         error = ENOMEM;
     if (error != 0) {
@@ -199,7 +201,7 @@ void fsession_on_put(void *user, int error)
         return;
     }
     t->files.at += (int64_t)f->content.n;
-    if (++t->files.put < t->request.files_n)
+    if (++t->files.put < t->request.attached.n)
         fsession_files_put(s);
     else
         fsession_packet(s);

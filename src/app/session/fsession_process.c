@@ -316,7 +316,7 @@ void fsession_send(struct fsession *s)
     t->cpu_from_us = fsession_cpu_us(s);
     random_hex(s->process.token, FRAME_TOKEN / 2);
     fsession_move(s, FSESSION_BUSY);
-    if (t->facts.kind == TURN_CALL && t->request.files_n > 0) {
+    if (t->facts.kind == TURN_CALL && t->request.attached.n > 0) {
         fsession_deadline(s, t->wall_ms);
         fsession_files_put(s);
     } else {
@@ -528,7 +528,7 @@ void fsession_gone(struct fsession *s)
         fsession_queue_fail(s, &how);
     fsession_move(s, FSESSION_DOWN);
     fsession_rest(s);
-    if (in_call && !s->app->stopping)
+    if (in_call && !s->app->life.stopping)
         fsession_start(s);
     else
         fsession_next(s);
@@ -542,7 +542,7 @@ static void on_run_done(void *user)
     s->process.token[0] = '\0';
     s->files.looking = false;
     run_free(take_ptr(&s->process.run));
-    if (s->process.restarting && !s->ending && !s->app->stopping)
+    if (s->process.restarting && !s->ending && !s->app->life.stopping)
         fsession_start(s);
     else if (fsession_is_beside(s))
         fsession_move(s, FSESSION_STOPPING); /* what is there comes back and goes on */

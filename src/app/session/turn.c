@@ -67,13 +67,13 @@ struct turn *turn_new(struct app *a, enum turn_kind kind, const struct task_kind
         t->text = *o->text;
         *o->text = BUF_INIT(0);
     }
-    TAILQ_INSERT_TAIL(&a->fsessions.turns, t, all_link);
+    TAILQ_INSERT_TAIL(&a->functions.sessions.turns, t, all_link);
     return t;
 }
 
 void turn_free(struct turn *t)
 {
-    TAILQ_REMOVE(&t->on.app->fsessions.turns, t, all_link);
+    TAILQ_REMOVE(&t->on.app->functions.sessions.turns, t, all_link);
     function_done(&t->on);
     binding_done(&t->binding);
     call_request_done(&t->request);
@@ -93,13 +93,14 @@ static int files_join(struct turn *t, struct err *e)
 {
     const struct call_request *r = &t->request;
 
-    if (r->files_n == 0)
+    if (r->attached.n == 0)
         return 0;
     t->files.fd = os_memory_file("files");
     if (t->files.fd < 0)
         return err_sys(e, -errno, "options.files");
-    for (size_t i = 0; i < r->files_n; i++) {
-        int done = fd_write_all(t->files.fd, r->files[i].content.p, r->files[i].content.n);
+    for (size_t i = 0; i < r->attached.n; i++) {
+        int done = fd_write_all(t->files.fd, r->attached.files[i].content.p,
+                                r->attached.files[i].content.n);
 
         if (done < 0)
             return err_sys(e, done, "options.files");
@@ -457,7 +458,7 @@ static void keep(struct turn *t)
     for (size_t i = 0; i < n; i++)
         given.bytes += t->old[i].content.n;
     given.old = t->old;
-    if (kept_calls_add(t->on.app->kept, &given)) {
+    if (kept_calls_add(t->on.app->functions.changes, &given)) {
         t->tree = NULL;
         t->old = NULL;
     }
@@ -490,7 +491,7 @@ static int turn_begin(struct fsession *s, enum turn_kind kind, const struct func
     struct app *a = s->app;
     struct turn *t;
 
-    if (a->stopping)
+    if (a->life.stopping)
         return err_set(e, ERR_BUSY, "the service is shutting down");
     if ((s->current || s->queued_n > 0) && s->queued_n >= a->config.fsession_queue_max)
         return err_set(e, ERR_BUSY, "%zu calls are waiting for session '%s' already", s->queued_n,

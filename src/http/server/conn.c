@@ -237,10 +237,10 @@ static void tell_drained(struct conn *c)
         conn_pending(c) >= HTTP_STREAM_HIGH)
         return;
     call->choked = false;
-    if (!call->drain)
+    if (!call->on_drain.fn)
         return;
     srv->draining = c;
-    call->drain(call->drain_user);
+    call->on_drain.fn(call->on_drain.user);
     srv->draining = NULL;
 }
 
@@ -311,7 +311,7 @@ static bool ends_with_input(const struct conn *c)
 {
     const struct http_call *call = c->call;
 
-    return call && call->state != CALL_ANSWERED && (call->gone || c->state != CONN_ANSWER);
+    return call && call->state != CALL_ANSWERED && (call->on_gone.fn || c->state != CONN_ANSWER);
 }
 
 void conn_on_eof(struct conn *c)

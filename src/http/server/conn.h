@@ -177,14 +177,21 @@ struct http_call {
     LIST_ENTRY(http_call) orphan_link;
     struct http_request req;
     struct buf body, extra;
-    http_gone_fn *gone;
-    void *gone_user;
-    http_drain_fn *drain;
-    void *drain_user;
-    http_data_fn *data;
-    http_end_fn *end;
-    void *body_user;
-    uint64_t body_max, started_us;
+    struct {
+        http_gone_fn *fn;
+        void *user;
+    } on_gone;
+    struct {
+        http_drain_fn *fn;
+        void *user;
+    } on_drain;
+    struct {
+        http_data_fn *data;
+        http_end_fn *end;
+        void *user;
+        uint64_t max;
+    } input; /* the request's body, as it comes */
+    uint64_t started_us;
     int status; /* of the answer, once begun */
     int minor;  /* HTTP/1.<minor> */
     enum call_state state;

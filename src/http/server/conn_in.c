@@ -147,9 +147,9 @@ static int judge(struct http_call *call, enum route_found found, const struct h1
         }
         return 405;
     }
-    call->body_max = body_limit(call->srv, call->route);
-    call->body = BUF_INIT(call->body_max);
-    return h->length > 0 && (uint64_t)h->length > call->body_max ? 413 : 0;
+    call->input.max = body_limit(call->srv, call->route);
+    call->body = BUF_INIT(call->input.max);
+    return h->length > 0 && (uint64_t)h->length > call->input.max ? 413 : 0;
 }
 
 static void dispatch(struct http_call *call)
@@ -303,14 +303,14 @@ static int take_payload(struct conn *c, const char *p, size_t n)
     c->body.got += n;
     if (!call || call->state == CALL_ANSWERED)
         return 0; /* of the rest of a refused body; conn_decide_keep() has seen how long it is */
-    if (c->body.got > call->body_max)
+    if (c->body.got > call->input.max)
         return 413;
     if (!call->upgraded && !(call->route->flags & ROUTE_BODY_STREAM))
         return keep_body(call, p, n);
-    bad = call->data ? call->data(call->body_user, p, n) : 0;
+    bad = call->input.data ? call->input.data(call->input.user, p, n) : 0;
     if (bad && call->state != CALL_ANSWERED) {
         /* The handler said no itself: no need to tell it that its call is over. */
-        call->gone = NULL;
+        call->on_gone.fn = NULL;
         if (call->status == 0)
             reply_status(call, bad);
         else
@@ -353,8 +353,8 @@ void conn_body_end(struct conn *c)
     conn_move(c, CONN_ANSWER);
     if (!(call->route->flags & ROUTE_BODY_STREAM))
         dispatch(call);
-    else if (call->end)
-        call->end(call->body_user);
+    else if (call->input.end)
+        call->input.end(call->input.user);
 }
 
 size_t conn_take(struct conn *c, char *p, size_t n)

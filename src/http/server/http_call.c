@@ -162,7 +162,7 @@ void call_free(struct http_call *call)
 
 void call_leave(struct http_call *call)
 {
-    http_gone_fn *gone = call->gone;
+    http_gone_fn *gone = call->on_gone.fn;
 
     call->conn = NULL;
     if (call->state == CALL_ANSWERED) {
@@ -176,7 +176,7 @@ void call_leave(struct http_call *call)
     }
     call_move(call, CALL_ANSWERED);
     if (gone)
-        gone(call->gone_user);
+        gone(call->on_gone.user);
     call_free(call);
 }
 
@@ -342,8 +342,8 @@ void http_set_header(struct http_call *c, const char *name, const char *value)
 
 void http_on_gone(struct http_call *c, http_gone_fn *fn, void *user)
 {
-    c->gone = fn;
-    c->gone_user = user;
+    c->on_gone.fn = fn;
+    c->on_gone.user = user;
 }
 
 bool http_is_left(const struct http_call *c)
@@ -353,15 +353,15 @@ bool http_is_left(const struct http_call *c)
 
 void http_on_drain(struct http_call *c, http_drain_fn *fn, void *user)
 {
-    c->drain = fn;
-    c->drain_user = user;
+    c->on_drain.fn = fn;
+    c->on_drain.user = user;
 }
 
 void http_on_body(struct http_call *c, http_data_fn *data, http_end_fn *end, void *user)
 {
-    c->data = data;
-    c->end = end;
-    c->body_user = user;
+    c->input.data = data;
+    c->input.end = end;
+    c->input.user = user;
 }
 
 void http_body_pause(struct http_call *c)

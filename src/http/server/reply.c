@@ -373,7 +373,7 @@ void http_upgrade(struct http_call *c, const char *protocol)
         conn_after(conn, NEXT_BREAK);
     buf_done(&b);
     conn_after(conn, NEXT_LINGER);
-    c->body_max = UINT64_MAX;
+    c->input.max = UINT64_MAX;
     conn->body = (struct conn_body){.left = UINT64_MAX};
     if (conn->state == CONN_ANSWER)
         conn_move(conn, CONN_BODY);

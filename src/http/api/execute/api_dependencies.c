@@ -126,11 +126,11 @@ static void reply_refused(struct http_call *c, const struct err *e)
     if (e->kind == ERR_BUSY)
         api_retry_after(c);
     reply_words(c,
-                e->kind == ERR_CALLER   ? &invalid
-                : e->kind == ERR_DENIED ? &denied
-                : e->kind == ERR_BUSY   ? &busy
-                : !http_app(c)->shelf   ? &impossible
-                                        : &failed,
+                e->kind == ERR_CALLER          ? &invalid
+                : e->kind == ERR_DENIED        ? &denied
+                : e->kind == ERR_BUSY          ? &busy
+                : !http_app(c)->packages.shelf ? &impossible
+                                               : &failed,
                 e->text);
 }
 

@@ -74,10 +74,11 @@ static void check_language(struct shaping *s, const struct shape_field *f, const
     char names[128] = "", others[128] = "";
     size_t n = 0, k = 0;
 
-    if (strlen(b->p) == b->n && a->langs->find(b->p) >= 0)
+    if (strlen(b->p) == b->n && a->languages.ops->find(b->p) >= 0)
         return;
-    for (size_t i = 0; a->lang_names[i] && n < sizeof names; i++)
-        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? "|" : "", a->lang_names[i]);
+    for (size_t i = 0; a->languages.names[i] && n < sizeof names; i++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? "|" : "",
+                              a->languages.names[i]);
     for (size_t i = 0; call_lang(i) && k < sizeof others; i++)
         k += (size_t)snprintf(others + k, sizeof others - k, "%s%s", i ? ", " : "",
                               call_lang(i)->name);

@@ -91,7 +91,7 @@ static void query_state(struct http_call *c, struct shaping *s, const char *valu
 static void query_language(struct http_call *c, struct shaping *s, const char *value,
                            struct asked_page *p)
 {
-    p->lang = http_app(c)->langs->find(value);
+    p->lang = http_app(c)->languages.ops->find(value);
     if (p->lang < 0)
         shape_complain(s, "language", NULL, "literal_error", "Input should be a language");
 }

@@ -68,7 +68,7 @@ static bool take_number(struct http_call *c, struct shaping *s, const char *name
 
 void api_workspaces_list(struct http_call *c)
 {
-    struct workspaces *all = http_app(c)->workspaces;
+    struct workspaces *all = http_app(c)->workspace.all;
     cleanup_with(shaping_done) struct shaping s;
     uint64_t limit = LIMIT_USUAL, before = UINT64_MAX;
     struct workspace *at;
@@ -132,7 +132,7 @@ static void reply_one(struct http_call *c, const struct workspace *s)
     struct buf body = BUF_INIT(ROW_MAX);
     struct jw w = JW(&body);
 
-    workspace_json(http_app(c)->workspaces, s, &w);
+    workspace_json(http_app(c)->workspace.all, s, &w);
     http_reply_json(c, 200, &body);
 }
 
@@ -175,7 +175,7 @@ static void reply_refused(struct http_call *c, const struct err *e)
 
 static void order(struct http_call *c, bool discard)
 {
-    struct workspaces *all = http_app(c)->workspaces;
+    struct workspaces *all = http_app(c)->workspace.all;
     struct workspace *s = workspaces_find(all, http_request(c)->param[0]);
     struct waiting *w = s ? calloc(1, sizeof *w) : NULL;
     struct err e;

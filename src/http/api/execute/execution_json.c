@@ -198,7 +198,7 @@ void execution_json(const struct execution *x, struct buf *out)
     jw_kv_string(&w, "session_id", x->session_id[0] ? x->session_id : NULL);
     jw_kv_string(&w, "state", execution_state_name(x));
     jw_kv_string(&w, "status", done ? exec_status_name(x->verdict.status) : NULL);
-    jw_kv_string(&w, "language", x->app->lang_names[x->lang]);
+    jw_kv_string(&w, "language", x->app->languages.names[x->lang]);
     jw_kv_string(&w, "created_at", x->created_at);
     write_progress(&w, &x->task.result.progress);
     jw_key(&w, "result");
@@ -220,7 +220,7 @@ void execution_row_json(const struct execution *x, struct jw *w)
     jw_kv_string(w, "state", execution_state_name(x));
     jw_kv_string(w, "status", done ? exec_status_name(x->verdict.status) : NULL);
     jw_kv_string(w, "reason", done ? end_reason_name(r->reason) : NULL);
-    jw_kv_string(w, "language", x->app->lang_names[x->lang]);
+    jw_kv_string(w, "language", x->app->languages.names[x->lang]);
     jw_kv_string(w, "created_at", x->created_at);
     if (done) {
         jw_kv_int(w, "exit_code", r->exit_code);

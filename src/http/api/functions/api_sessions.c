@@ -268,7 +268,7 @@ void api_session_reset(struct http_call *c)
 
 void api_sessions_list(struct http_call *c)
 {
-    const struct fsessions *all = &http_app(c)->fsessions;
+    const struct fsessions *all = &http_app(c)->functions.sessions;
     struct buf body = BUF_INIT((all->n + 1) * ONE_MAX);
     struct jw w = JW(&body);
     const struct fsession *s;

@@ -18,7 +18,7 @@ enum { US_PER_S = 1000000, METRICS_MAX = 1 << 20, LABEL_MAX = 64 };
 
 static double uptime_s(const struct app *a)
 {
-    return (double)(clock_us() - a->started_us) / US_PER_S;
+    return (double)(clock_us() - a->life.started_us) / US_PER_S;
 }
 
 /* A browser is led to the page for people; its address is relative, for a proxy in between. */
@@ -81,7 +81,7 @@ void api_health(struct http_call *c)
     struct err e;
     int status = 503;
 
-    if (a->stopping) {
+    if (a->life.stopping) {
         write_unhealthy(&w, "the service is shutting down");
     } else if (a->jail->ops->probe(a->jail, &traits, &e) < 0) {
         write_unhealthy(&w, e.text);
@@ -105,7 +105,7 @@ void api_koyeb_health(struct http_call *c)
     unsigned traits;
     struct err e;
 
-    if (a->stopping || a->jail->ops->probe(a->jail, &traits, &e) < 0) {
+    if (a->life.stopping || a->jail->ops->probe(a->jail, &traits, &e) < 0) {
         api_health(c);
         return;
     }
@@ -132,10 +132,10 @@ static void write_languages(struct jw *w, const struct app *a)
 
     jw_key(w, "languages");
     jw_array(w);
-    for (size_t i = 0; (f = a->langs->fact(i)); i++) {
+    for (size_t i = 0; (f = a->languages.ops->fact(i)); i++) {
         jw_object(w);
         jw_kv_string(w, "name", f->name);
-        jw_kv_string(w, "version", a->lang_versions[i][0] ? a->lang_versions[i] : NULL);
+        jw_kv_string(w, "version", a->languages.versions[i][0] ? a->languages.versions[i] : NULL);
         jw_kv_bool(w, "available", f->available);
         jw_object_end(w);
     }
@@ -259,7 +259,7 @@ void api_capabilities(struct http_call *c)
     jw_kv_string(&w, "version", SBX_VERSION);
     jw_kv_string(&w, "jail", a->jail->ops->name);
     jw_kv_string(&w, "isolation_level", a->config.isolation_level);
-    jw_kv_bool(&w, "dependency_sync", a->shelf != NULL);
+    jw_kv_bool(&w, "dependency_sync", a->packages.shelf != NULL);
     write_traits(&w, "traits", a->jail->traits);
     write_traits(&w, "traits_missing", ~a->jail->traits);
     write_jails(&w, a);
@@ -279,7 +279,7 @@ static const char *lang_name(void *user, size_t i)
 {
     const struct app *a = user;
 
-    return i < METRICS_LANGS_MAX ? a->lang_names[i] : NULL;
+    return i < METRICS_LANGS_MAX ? a->languages.names[i] : NULL;
 }
 
 static void report_gauges_set(struct app *a)
@@ -315,7 +315,7 @@ static void gauges_set(struct app *a)
     work_count(a->work, &work);
     m->work_waiting = work.waiting;
     m->work_dropped = work.dropped;
-    fsessions_count(&a->fsessions, m);
+    fsessions_count(&a->functions.sessions, m);
     m->uptime = (uint64_t)uptime_s(a);
     if (a->http) {
         m->connections = http_server_counters(a->http)->open;

@@ -64,7 +64,7 @@ static void reply_failed(struct http_call *c, const struct package_set *s)
 
 static void reply_refused(struct http_call *c, const struct err *e)
 {
-    if (e->kind == ERR_HOST && !http_app(c)->shelf)
+    if (e->kind == ERR_HOST && !http_app(c)->packages.shelf)
         reply_problem(c, &(struct reply_problem){.status = 501,
                                                  .code = "Executor.NotAvailable",
                                                  .description = "Packages cannot be installed here",
@@ -185,7 +185,7 @@ void api_packages_create(struct http_call *c)
 
 void api_packages_list(struct http_call *c)
 {
-    struct package_sets *all = &http_app(c)->package_sets;
+    struct package_sets *all = &http_app(c)->packages.sets;
     struct buf body = BUF_INIT(LIST_OVERHEAD);
     struct jw w = JW(&body);
     struct package_set *s;
