@@ -473,7 +473,7 @@ static void banner(const struct daemon *d)
     if (d->secret_file[0])
         (void)printf("  Secret    %s\n", d->secret_file);
     if (sbx[0])
-        (void)printf("  Tools     %s (run, doctor, selftest)\n", sbx);
+        (void)printf("  Tools     %s (run, mcp, doctor, selftest)\n", sbx);
     print_missing(d->app.jail);
     (void)printf("  Stop      Ctrl-C, or kill %ld\n\n", (long)getpid());
     (void)fflush(stdout);

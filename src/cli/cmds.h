@@ -4,7 +4,7 @@
 
 /* argv[0] is the command's name. Returns the exit status. */
 typedef int cmd_fn(int argc, char **argv);
-cmd_fn cmd_doctor, cmd_run, cmd_selftest;
+cmd_fn cmd_doctor, cmd_mcp, cmd_run, cmd_selftest;
 
 enum {
     CMD_USAGE = 2,     /* called wrongly */

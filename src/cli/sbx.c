@@ -17,6 +17,7 @@ static const struct {
     const char *help;
 } cmds[] = {
     {"run",      cmd_run,      "run a file (or - for standard input) in a fresh sandbox" },
+    {"mcp",      cmd_mcp,      "tools for a language model, on standard input and output"},
     {"doctor",   cmd_doctor,   "what this host can and cannot isolate, and how to fix it"},
     {"selftest", cmd_selftest, "attack the sandboxes of this host and tell what holds"   },
 };

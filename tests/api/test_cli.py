@@ -38,7 +38,7 @@ def test_run_keeps_the_status_of_a_program_that_failed(daemon):
 
 
 @pytest.mark.parametrize("command", [
-    ["sbx", "--help"], ["sbx", "--version"], ["sbx", "run", "--help"], ["sbx", "doctor"], ["sbx", "selftest", "--list"],
+    ["sbx", "--help"], ["sbx", "--version"], ["sbx", "run", "--help"], ["sbx", "mcp", "--help"], ["sbx", "doctor"], ["sbx", "selftest", "--list"],
     ["sandbox-executor", "--print-config"], ["sandbox-executor", "--help"], ["sandbox-executor", "--check-config"],
 ])
 def test_whatever_is_said_must_be_heard(command):
@@ -47,7 +47,7 @@ def test_whatever_is_said_must_be_heard(command):
     assert "standard output: No space left on device" in lost.stderr
 
 
-@pytest.mark.parametrize("command", ["run", "doctor", "selftest"])
+@pytest.mark.parametrize("command", ["run", "mcp", "doctor", "selftest"])
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_every_command_has_a_help_of_its_own(command, flag):
     said = ask("sbx", command, flag)

@@ -21,6 +21,7 @@ enum {
     LOOK_S = 5,       /* between two looks for sessions that were idle for too long */
     CHANGED_MS = 200, /* changes of the list of tools within it are told once */
     US_PER_MS = 1000,
+    MS_PER_S = 1000,
     US_PER_S = 1000000,
     VERSION_DIGITS = 8,
 };
@@ -103,16 +104,18 @@ static void remember_deleted(struct mcp_sessions *s, const char *id)
 /* ---- one ---- */
 
 /* The last word of its sandbox: it lingers, or is gone already. */
-static void release_sandbox(struct mcp_session *m)
+static void release_sandbox(struct mcp_session *m, uint64_t linger_ms)
 {
     struct persistent *p = m->sandbox[0] ? sandboxes_get(m->all->app->sandboxes, m->sandbox) : NULL;
 
     m->sandbox[0] = '\0';
-    if (p)
-        persistent_set_end(p, m->all->app->config.mcp_linger_s * 1000);
+    if (!p)
+        return;
+    persistent_set_end(p, linger_ms > 0 ? linger_ms : 1);
+    persistent_set_pair(p, MCP_OWNER, MCP_OWNER_LEFT);
 }
 
-static void session_end(struct mcp_session *m)
+static void session_end_after(struct mcp_session *m, uint64_t linger_ms)
 {
     struct mcp_request *r;
     struct mcp_listener *l;
@@ -125,10 +128,15 @@ static void session_end(struct mcp_session *m)
         mcp_listen_end(l);
         l->end(l);
     }
-    release_sandbox(m);
+    release_sandbox(m, linger_ms);
     TAILQ_REMOVE(&m->all->list, m, link);
     m->all->n--;
     free(m);
+}
+
+static void session_end(struct mcp_session *m)
+{
+    session_end_after(m, m->all->app->config.mcp_linger_s * MS_PER_S);
 }
 
 /* The one that was idle for the longest time. */
@@ -189,10 +197,10 @@ struct mcp_session *mcp_session_find(struct mcp_sessions *s, const char *id, con
     return m;
 }
 
-void mcp_session_delete(struct mcp_session *m)
+void mcp_session_delete(struct mcp_session *m, uint64_t linger_ms)
 {
     remember_deleted(m->all, m->id);
-    session_end(m);
+    session_end_after(m, linger_ms);
 }
 
 /* ---- its requests ---- */

@@ -11,6 +11,12 @@
  */
 #pragma once
 
+/* Sandboxes that tools have made have a pair of this name, which says what became of them. */
+#define MCP_OWNER        "mcp"
+#define MCP_OWNER_ORPHAN "orphan" /* no later request has named it */
+#define MCP_OWNER_NAMED  "named"
+#define MCP_OWNER_LEFT   "left" /* its session has ended */
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -86,8 +92,8 @@ struct mcp_session *mcp_session_open(struct mcp_sessions *s, const char *version
                                      const char *token);
 /* By its id, revived if need be. NULL: none of ours, of another client, or deleted. */
 struct mcp_session *mcp_session_find(struct mcp_sessions *s, const char *id, const char *token);
-/* Its requests are cancelled. */
-void mcp_session_delete(struct mcp_session *m);
+/* Its requests are cancelled; its sandbox lives on for so long, unless a request names it. */
+void mcp_session_delete(struct mcp_session *m, uint64_t linger_ms);
 
 /* -1: it has too many. */
 must_check int mcp_request_begin(struct mcp_session *m, struct mcp_request *r);

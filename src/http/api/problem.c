@@ -6,6 +6,7 @@
 
 #include "base/jw.h"
 #include "core/shape.h"
+#include "http/server/auth.h"
 #include "http/server/reply.h"
 
 enum {
@@ -107,7 +108,10 @@ void problem_refuse(struct http_call *c, int status, const char *words)
     char room[SOLUTION_MAX];
 
     if (status == 401)
-        http_set_header(c, "WWW-Authenticate", "Bearer");
+        http_set_header(c, "WWW-Authenticate",
+                        auth_bearer(http_header(c, "authorization"))
+                            ? "Bearer realm=\"sandbox-executor\", error=\"invalid_token\""
+                            : "Bearer realm=\"sandbox-executor\"");
     reply_problem(c, &(struct reply_problem){.status = status,
                                              .code = r->code,
                                              .description = r->words,

@@ -19,7 +19,7 @@
 enum {
     NAME_MAX_BYTES = 8192, /* of a header that mirrors a member */
     FRAME_MAX = 2048,
-    US_PER_S = 1000000,
+    MS_PER_S = 1000,
 };
 
 /* The hosts of a daemon that listens on the loopback only. */
@@ -500,10 +500,14 @@ void mcp_get(struct http_call *c)
 
 void mcp_delete(struct http_call *c)
 {
+    uint64_t linger_ms = http_app(c)->config.mcp_linger_s * MS_PER_S;
     struct mcp_session *m = session_named(c, 400);
+    char wanted[8];
 
     if (!m)
         return;
-    mcp_session_delete(m);
+    if (http_query(c, "linger", wanted, sizeof wanted) && strcmp(wanted, "0") == 0)
+        linger_ms = 0;
+    mcp_session_delete(m, linger_ms);
     http_reply(c, 204, NULL, NULL);
 }

@@ -6,31 +6,40 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
+#include "app/mcp/sessions.h"
 #include "http/api/mcp/tool.h"
 
 enum { MS_PER_S = 1000, MIB = 20 /* bits */, FULL_PERCENT = 90, SOME = 64 };
-
-#define OWNER_PAIR "mcp"
-#define ORPHAN     "orphan"
-#define NAMED      "named"
 
 static const char gone_hint[] =
     "leave out sandbox to get a new one, and write the files you need again; list_sandboxes shows "
     "what is there";
 
-static bool is_orphan(const struct persistent *p)
+static bool is_of(const struct persistent *p, const char *what)
 {
-    const char *owner = persistent_pair(p, OWNER_PAIR);
+    const char *owner = persistent_pair(p, MCP_OWNER);
 
-    return owner && strcmp(owner, ORPHAN) == 0;
+    return owner && strcmp(owner, what) == 0;
+}
+
+/* A request has named it: it is kept as others are. */
+static void keep(const struct app *a, struct persistent *p)
+{
+    if (is_of(p, MCP_OWNER_ORPHAN))
+        persistent_set_idle(p, a->config.mcp_sandbox_idle_s * MS_PER_S);
+    else if (is_of(p, MCP_OWNER_LEFT))
+        persistent_set_end(p, a->config.mcp_sandbox_max_s * MS_PER_S);
+    else
+        return;
+    persistent_set_pair(p, MCP_OWNER, MCP_OWNER_NAMED);
 }
 
 /* Most places are taken: the oldest sandbox that was never named again gives way. */
 static void make_room(struct app *a)
 {
     const struct exec_var pair = {
-        .name = {OWNER_PAIR, sizeof OWNER_PAIR - 1},
-          .value = {ORPHAN,     sizeof ORPHAN - 1    }
+        .name = {MCP_OWNER,        sizeof MCP_OWNER - 1       },
+        .value = {MCP_OWNER_ORPHAN, sizeof MCP_OWNER_ORPHAN - 1}
     };
     const struct sandboxes_query q = {.pairs = &pair, .pairs_n = 1, .oldest_first = true};
     const struct persistent *some[SOME];
@@ -52,8 +61,8 @@ static struct persistent *make(struct tool_call *t, const struct tool_sandbox_sp
 {
     struct app *a = t->x->app;
     const struct exec_var pair = {
-        .name = {OWNER_PAIR, sizeof OWNER_PAIR - 1},
-          .value = {owner,      strlen(owner)        }
+        .name = {MCP_OWNER, sizeof MCP_OWNER - 1},
+          .value = {owner,     strlen(owner)       }
     };
     struct persistent_spec spec = {
         .name = own->name,
@@ -86,7 +95,7 @@ struct persistent *tool_sandbox_make(struct tool_call *t, const struct tool_sand
 {
     uint64_t idle_s = spec->idle_s > 0 ? spec->idle_s : t->x->app->config.mcp_sandbox_idle_s;
 
-    return make(t, spec, NAMED, idle_s);
+    return make(t, spec, MCP_OWNER_NAMED, idle_s);
 }
 
 /* By its handle or its name. */
@@ -102,10 +111,7 @@ static struct persistent *find(struct tool_call *t, const char *name, size_t n)
     id[n] = '\0';
     if (sandboxes_find(t->x->app->sandboxes, id, &p, &e) < 0)
         return NULL;
-    if (is_orphan(p)) {
-        persistent_set_idle(p, t->x->app->config.mcp_sandbox_idle_s * MS_PER_S);
-        persistent_set_pair(p, OWNER_PAIR, NAMED);
-    }
+    keep(t->x->app, p);
     return p;
 }
 
@@ -147,7 +153,7 @@ struct persistent *tool_sandbox(struct tool_call *t, struct bytes handle, enum t
     if (t->session)
         return of_session(t);
     if (need == TOOL_MAKES)
-        return make(t, &(struct tool_sandbox_spec){.name = ""}, ORPHAN,
+        return make(t, &(struct tool_sandbox_spec){.name = ""}, MCP_OWNER_ORPHAN,
                     t->x->app->config.mcp_orphan_s);
     tool_refuse(t,
                 "pass the handle that an earlier result named; list_sandboxes shows what is there",
