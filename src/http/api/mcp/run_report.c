@@ -53,16 +53,16 @@ struct run_report *report_new(struct tool_call *t, struct persistent *home)
     (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
     r->t = t;
     r->home = home;
-    r->shown_max = t->x->app->config.mcp_output_chars;
-    (void)snprintf(r->place, sizeof r->place, "%s", home->id);
-    r->began_us = clock_us();
-    r->began_s = now.tv_sec;
-    r->exit_code = -1;
+    r->output.shown_max = t->x->app->config.mcp_output_chars;
+    (void)snprintf(r->ran.place, sizeof r->ran.place, "%s", home->id);
+    r->ran.began_us = clock_us();
+    r->ran.began_s = now.tv_sec;
+    r->ran.exit_code = -1;
     r->value = BUF_INIT(MCP_ANSWER_MAX);
     r->text = BUF_INIT(REPORT_STREAM_MAX);
     r->error.type = r->error.message = r->error.stack = BUF_INIT(REPORT_STREAM_MAX);
     for (size_t i = 0; i < RUN_STREAMS; i++)
-        r->out[i] = BUF_INIT(REPORT_STREAM_MAX);
+        r->output.out[i] = BUF_INIT(REPORT_STREAM_MAX);
     r->result = TOOL_RESULT;
     return r;
 }
@@ -77,9 +77,9 @@ void report_free(struct run_report *r)
     tool_file_leave(r->file);
     filework_free(r->walk);
     for (size_t i = 0; i < RUN_STREAMS; i++)
-        buf_done(&r->out[i]);
-    for (size_t i = 0; i < r->files_n; i++)
-        free(r->files[i].path);
+        buf_done(&r->output.out[i]);
+    for (size_t i = 0; i < r->found.n; i++)
+        free(r->found.all[i].path);
     buf_done(&r->value);
     buf_done(&r->text);
     buf_done(&r->error.type);
@@ -92,15 +92,16 @@ void report_free(struct run_report *r)
 
 void report_output(struct run_report *r, enum run_stream s, const char *p, size_t n)
 {
-    size_t room = r->out[s].max - r->out[s].n;
+    size_t room = r->output.out[s].max - r->output.out[s].n;
 
-    r->lost[s] = r->lost[s] || n > room;
-    (void)buf_put(&r->out[s], p, n < room ? n : room);
+    r->output.lost[s] = r->output.lost[s] || n > room;
+    (void)buf_put(&r->output.out[s], p, n < room ? n : room);
 }
 
 const char *report_line(struct run_report *r)
 {
-    const struct buf *b = r->out[RUN_OUT].n > 0 ? &r->out[RUN_OUT] : &r->out[RUN_ERR];
+    const struct buf *b =
+        r->output.out[RUN_OUT].n > 0 ? &r->output.out[RUN_OUT] : &r->output.out[RUN_ERR];
     size_t end = b->n, at;
 
     while (end > 0 && (b->p[end - 1] == '\n' || b->p[end - 1] == '\r'))
@@ -125,7 +126,7 @@ void report_hint(struct run_report *r, const char *fmt, ...)
 void report_advise(struct run_report *r)
 {
     const struct denial_facts facts = {
-        .said = {&r->out[RUN_ERR], &r->error.stack}
+        .said = {&r->output.out[RUN_ERR], &r->error.stack}
     };
     unsigned set = r->hint[0] ? 0 : denials_find(&facts);
 
@@ -182,7 +183,7 @@ static void put_plain(struct buf *out, const char *p, size_t n)
 
 static bool is_cut(const struct run_report *r, enum run_stream s)
 {
-    return r->out[s].n > r->shown_max;
+    return r->output.out[s].n > r->output.shown_max;
 }
 
 static void kept_path(const struct run_report *r, enum run_stream s, char out[WORDS_MAX])
@@ -193,12 +194,12 @@ static void kept_path(const struct run_report *r, enum run_stream s, char out[WO
 /* The head and the tail, cut at ends of lines. */
 static void put_stream(const struct run_report *r, enum run_stream s, struct buf *out)
 {
-    cleanup_with(buf_done) struct buf plain = BUF_INIT(r->out[s].n + 1);
-    size_t most = r->shown_max, head, tail;
+    cleanup_with(buf_done) struct buf plain = BUF_INIT(r->output.out[s].n + 1);
+    size_t most = r->output.shown_max, head, tail;
     char path[WORDS_MAX];
     const char *nl;
 
-    put_plain(&plain, r->out[s].p ? r->out[s].p : "", r->out[s].n);
+    put_plain(&plain, r->output.out[s].p ? r->output.out[s].p : "", r->output.out[s].n);
     if (plain.n <= most) {
         (void)buf_put(out, plain.p ? plain.p : "", plain.n);
         return;
@@ -253,16 +254,16 @@ static void put_value(struct run_report *r, struct buf *text)
 
 static void put_files(const struct run_report *r, struct buf *text)
 {
-    size_t told = r->files_n < FILES_TOLD ? r->files_n : FILES_TOLD;
+    size_t told = r->found.n < FILES_TOLD ? r->found.n : FILES_TOLD;
 
     if (told == 0)
         return;
     (void)buf_puts(text, text->n > 0 ? "\n[files] " : "[files] ");
     for (size_t i = 0; i < told; i++)
-        (void)buf_printf(text, "%s%s (%llu bytes)", i > 0 ? ", " : "", r->files[i].path,
-                         (unsigned long long)r->files[i].size);
-    if (r->files_n + r->files_more > told)
-        (void)buf_printf(text, ", and %zu more", r->files_n + r->files_more - told);
+        (void)buf_printf(text, "%s%s (%llu bytes)", i > 0 ? ", " : "", r->found.all[i].path,
+                         (unsigned long long)r->found.all[i].size);
+    if (r->found.n + r->found.more > told)
+        (void)buf_printf(text, ", and %zu more", r->found.n + r->found.more - told);
 }
 
 static void put_text(struct run_report *r)
@@ -284,13 +285,13 @@ static void put_text(struct run_report *r)
     if (r->hint[0])
         (void)buf_printf(text, "%s[hint] %s", text->n > 0 ? "\n" : "", r->hint);
     put_files(r, text);
-    (void)buf_printf(text, "%s[%s", text->n > 0 ? "\n" : "", status_names[r->status]);
-    if (r->exited && r->exit_code != 0)
-        (void)buf_printf(text, ", exit code %d", r->exit_code);
-    (void)buf_printf(text, " after %.2f s; ", (double)r->took_us / US_PER_S);
-    if (r->process[0])
-        (void)buf_printf(text, "process_id: %s; ", r->process);
-    (void)buf_printf(text, "sandbox: %s]", r->place);
+    (void)buf_printf(text, "%s[%s", text->n > 0 ? "\n" : "", status_names[r->ran.status]);
+    if (r->ran.exited && r->ran.exit_code != 0)
+        (void)buf_printf(text, ", exit code %d", r->ran.exit_code);
+    (void)buf_printf(text, " after %.2f s; ", (double)r->ran.took_us / US_PER_S);
+    if (r->ran.process[0])
+        (void)buf_printf(text, "process_id: %s; ", r->ran.process);
+    (void)buf_printf(text, "sandbox: %s]", r->ran.place);
 }
 
 static void file_uri(const struct run_report *r, const char *path, struct buf *out)
@@ -298,7 +299,7 @@ static void file_uri(const struct run_report *r, const char *path, struct buf *o
     static const char plain[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
 
-    (void)buf_printf(out, "sbx://sandboxes/%s/files/workspace/", r->place);
+    (void)buf_printf(out, "sbx://sandboxes/%s/files/workspace/", r->ran.place);
     for (; *path; path++)
         if (strchr(plain, *path))
             (void)buf_putc(out, *path);
@@ -308,18 +309,18 @@ static void file_uri(const struct run_report *r, const char *path, struct buf *o
 
 static void write_files(const struct run_report *r, struct jw *w)
 {
-    if (r->files_n == 0)
+    if (r->found.n == 0)
         return;
     jw_key(w, "files");
     jw_array(w);
-    for (size_t i = 0; i < r->files_n; i++) {
+    for (size_t i = 0; i < r->found.n; i++) {
         cleanup_with(buf_done) struct buf uri = BUF_INIT(4 * FILE_PATH_MAX);
 
-        file_uri(r, r->files[i].path, &uri);
+        file_uri(r, r->found.all[i].path, &uri);
         jw_object(w);
-        jw_kv_string(w, "path", r->files[i].path);
-        jw_kv_int(w, "size", (int64_t)r->files[i].size);
-        jw_kv_string(w, "mime", mime_of(r->files[i].path));
+        jw_kv_string(w, "path", r->found.all[i].path);
+        jw_kv_int(w, "size", (int64_t)r->found.all[i].size);
+        jw_kv_string(w, "mime", mime_of(r->found.all[i].path));
         jw_kv_string(w, "uri", uri.p);
         jw_object_end(w);
     }
@@ -340,7 +341,7 @@ static void write_cuts(const struct run_report *r, struct jw *w)
         kept_path(r, (enum run_stream)s, path);
         jw_object(w);
         jw_kv_string(w, "stream", stream_names[s]);
-        jw_kv_int(w, "characters", (int64_t)r->out[s].n);
+        jw_kv_int(w, "characters", (int64_t)r->output.out[s].n);
         jw_kv_string(w, "file", path);
         jw_object_end(w);
     }
@@ -377,25 +378,25 @@ static void put_data(struct run_report *r)
     struct jw w = JW(&r->result.data);
 
     jw_object(&w);
-    jw_kv_string(&w, "status", status_names[r->status]);
+    jw_kv_string(&w, "status", status_names[r->ran.status]);
     for (size_t s = 0; s < RUN_STREAMS; s++) {
         cleanup_with(buf_done) struct buf shown = BUF_INIT(REPORT_STREAM_MAX);
 
         put_stream(r, (enum run_stream)s, &shown);
         jw_kv_bytes(&w, stream_names[s], shown.p ? shown.p : "", shown.n);
     }
-    if (r->exited)
-        jw_kv_int(&w, "exit_code", r->exit_code);
+    if (r->ran.exited)
+        jw_kv_int(&w, "exit_code", r->ran.exit_code);
     write_value(r, &w);
     write_error(r, &w);
     if (r->hint[0])
         jw_kv_string(&w, "hint", r->hint);
-    jw_kv_string(&w, "sandbox", r->place);
-    if (r->process[0])
-        jw_kv_string(&w, "process_id", r->process);
+    jw_kv_string(&w, "sandbox", r->ran.place);
+    if (r->ran.process[0])
+        jw_kv_string(&w, "process_id", r->ran.process);
     write_files(r, &w);
     write_cuts(r, &w);
-    jw_kv_int(&w, "duration_ms", (int64_t)(r->took_us / US_PER_MS));
+    jw_kv_int(&w, "duration_ms", (int64_t)(r->ran.took_us / US_PER_MS));
     jw_object_end(&w);
 }
 
@@ -412,15 +413,15 @@ static void put_links(struct run_report *r)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < r->files_n && n < LINKS_MAX && r->result.rich; i++) {
+    for (size_t i = 0; i < r->found.n && n < LINKS_MAX && r->result.rich; i++) {
         cleanup_with(buf_done) struct buf uri = BUF_INIT(4 * FILE_PATH_MAX);
 
-        if (is_image(r->files[i].path))
+        if (is_image(r->found.all[i].path))
             continue;
-        file_uri(r, r->files[i].path, &uri);
+        file_uri(r, r->found.all[i].path, &uri);
         if (uri.failed)
             continue;
-        tool_add_link(&r->result, uri.p, r->files[i].path, mime_of(r->files[i].path));
+        tool_add_link(&r->result, uri.p, r->found.all[i].path, mime_of(r->found.all[i].path));
         n++;
     }
 }
@@ -456,10 +457,10 @@ static void on_all_written(struct work *work)
 
 static void finish(struct run_report *r)
 {
-    size_t n = r->out[RUN_OUT].n + r->out[RUN_ERR].n + r->value.n + r->text.n + r->error.stack.n +
-               r->error.message.n;
+    size_t n = r->output.out[RUN_OUT].n + r->output.out[RUN_ERR].n + r->value.n + r->text.n +
+               r->error.stack.n + r->error.message.n;
 
-    r->took_us = clock_us() - r->began_us;
+    r->ran.took_us = clock_us() - r->ran.began_us;
     r->work.run = write_all;
     r->work.done = on_all_written;
     r->work.lane = work_lane_of(n);
@@ -483,7 +484,7 @@ static void on_image(void *user, struct tool_file_end *end)
     r->file = NULL;
     if (end->sys == 0) {
         tool_add_image(&r->result, mime_of(r->path), end->bytes->p, end->bytes->n);
-        r->images_n++;
+        r->found.images_n++;
     }
     next_image(r);
 }
@@ -492,8 +493,8 @@ static void next_image(struct run_report *r)
 {
     struct tool_file_reader reader = {.max = TOOL_IMAGE_MAX, .done = on_image, .user = r};
 
-    while (r->image_at < r->files_n && r->images_n < REPORT_IMAGES_MAX) {
-        const struct report_file *f = &r->files[r->image_at++];
+    while (r->found.image_at < r->found.n && r->found.images_n < REPORT_IMAGES_MAX) {
+        const struct report_file *f = &r->found.all[r->found.image_at++];
 
         if (!is_image(f->path) || f->size > TOOL_IMAGE_MAX)
             continue;
@@ -515,15 +516,16 @@ static bool on_entry(void *user, const struct file_entry *e)
 {
     struct run_report *r = user;
 
-    if (!S_ISREG(e->mode) || e->modified.s < r->began_s || e->path.n == 0 || e->path.p[0] == '.' ||
-        memmem(e->path.p, e->path.n, "/.", 2) || memmem(e->path.p, e->path.n, "__pycache__", 11))
+    if (!S_ISREG(e->mode) || e->modified.s < r->ran.began_s || e->path.n == 0 ||
+        e->path.p[0] == '.' || memmem(e->path.p, e->path.n, "/.", 2) ||
+        memmem(e->path.p, e->path.n, "__pycache__", 11))
         return true;
-    if (r->files_n < REPORT_FILES_MAX) {
-        r->files[r->files_n].path = strndup(e->path.p, e->path.n);
-        r->files[r->files_n].size = e->size;
-        r->files_n += r->files[r->files_n].path != NULL;
+    if (r->found.n < REPORT_FILES_MAX) {
+        r->found.all[r->found.n].path = strndup(e->path.p, e->path.n);
+        r->found.all[r->found.n].size = e->size;
+        r->found.n += r->found.all[r->found.n].path != NULL;
     } else {
-        r->files_more++;
+        r->found.more++;
     }
     return true;
 }
@@ -539,8 +541,8 @@ static void on_walked(void *user, struct file_result *result)
 
     (void)result;
     r->walk = NULL;
-    if (r->files_n > 0)
-        qsort(r->files, r->files_n, sizeof *r->files, by_path);
+    if (r->found.n > 0)
+        qsort(r->found.all, r->found.n, sizeof *r->found.all, by_path);
     next_image(r);
 }
 
@@ -571,7 +573,7 @@ static void on_kept(void *user, struct tool_file_end *end)
 
     (void)end;
     r->file = NULL;
-    r->keeping++;
+    r->output.keeping++;
     keep_next(r);
 }
 
@@ -579,15 +581,16 @@ static void keep_next(struct run_report *r)
 {
     char path[WORDS_MAX];
 
-    for (; r->keeping < RUN_STREAMS; r->keeping++) {
+    for (; r->output.keeping < RUN_STREAMS; r->output.keeping++) {
         struct buf copy = BUF_INIT(REPORT_STREAM_MAX);
 
-        if (!is_cut(r, r->keeping))
+        if (!is_cut(r, r->output.keeping))
             continue;
-        kept_path(r, r->keeping, path);
+        kept_path(r, r->output.keeping, path);
         free(r->path);
         r->path = strdup(path);
-        (void)buf_put(&copy, r->out[r->keeping].p, r->out[r->keeping].n);
+        (void)buf_put(&copy, r->output.out[r->output.keeping].p,
+                      r->output.out[r->output.keeping].n);
         r->file =
             r->path && !copy.failed ? tool_file_write(r->home, r->path, &copy, on_kept, r) : NULL;
         buf_done(&copy);

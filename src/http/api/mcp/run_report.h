@@ -35,32 +35,37 @@ struct run_report {
     struct tool_call *t;
     struct persistent *home; /* borrowed: the call is an activity in it */
     char id[REPORT_ID_MAX];
-    struct buf out[RUN_STREAMS]; /* as it came */
-    bool lost[RUN_STREAMS];      /* there was more than REPORT_STREAM_MAX */
-    uint64_t began_us;
-    int64_t began_s; /* on the clock of files */
-    enum report_status status;
-    bool exited; /* exit_code is known */
-    int exit_code;
+    struct {
+        struct buf out[RUN_STREAMS]; /* as it came */
+        bool lost[RUN_STREAMS];      /* there was more than REPORT_STREAM_MAX */
+        size_t shown_max;            /* characters of each stream */
+        enum run_stream keeping;     /* whose whole output is written now */
+    } output;
+    struct {
+        enum report_status status;
+        uint64_t began_us, took_us;
+        int64_t began_s; /* on the clock of files */
+        bool exited;     /* exit_code is known */
+        int exit_code;
+        char process[REPORT_PROCESS_MAX + 1]; /* "": none */
+        char place[PERSISTENT_ID_MAX + 1];    /* the sandbox */
+    } ran;
     struct buf value; /* JSON of the value; empty: there is none */
     struct buf text;  /* what stands for it as text, if it is not the JSON */
     struct {
         struct buf type, message, stack;
     } error; /* empty: none */
     char hint[TOOL_HINT_MAX];
-    char process[REPORT_PROCESS_MAX + 1]; /* "": none */
+    char line[REPORT_LINE_MAX + 1];
     bool is_error;
     struct tool_result result;
     char *path; /* owned: of the file that is written or read now */
     struct tool_file *file;
     struct filework *walk; /* owned */
-    struct report_file files[REPORT_FILES_MAX];
-    size_t files_n, files_more, image_at, images_n;
-    enum run_stream keeping; /* whose whole output is written now */
-    char line[REPORT_LINE_MAX + 1];
-    char place[PERSISTENT_ID_MAX + 1]; /* the sandbox */
-    size_t shown_max;                  /* characters of each stream */
-    uint64_t took_us;
+    struct {
+        struct report_file all[REPORT_FILES_MAX];
+        size_t n, more, image_at, images_n;
+    } found;
     bool writing; /* it is the worker's */
     bool left;    /* nobody wants it: freed when the worker is through */
 };

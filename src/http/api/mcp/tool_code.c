@@ -144,9 +144,9 @@ static bool take_image(struct run_report *r, struct json_value data)
 
         if (!v.p || v.type != JSON_STRING)
             continue;
-        if (r->images_n < REPORT_IMAGES_MAX && v.n / 4 * 3 <= TOOL_IMAGE_MAX) {
+        if (r->found.images_n < REPORT_IMAGES_MAX && v.n / 4 * 3 <= TOOL_IMAGE_MAX) {
             tool_add_image_base64(&r->result, image_types[i], v.p + 1, v.n - 2);
-            r->images_n++;
+            r->found.images_n++;
         }
         return true;
     }
@@ -179,13 +179,13 @@ static void judge_crash(struct run_report *r, const struct cell_end *end)
     bool oom = end->crash && end->crash->reason == END_OOM;
 
     if (end->crash && end->crash->reason == END_EXIT && end->crash->signal == 0) {
-        r->exited = true;
-        r->exit_code = end->crash->exit_code;
-        r->status = r->exit_code ? REPORT_FAILED : REPORT_SUCCESS;
+        r->ran.exited = true;
+        r->ran.exit_code = end->crash->exit_code;
+        r->ran.status = r->ran.exit_code ? REPORT_FAILED : REPORT_SUCCESS;
         report_hint(r, "the program ended the interpreter: variables were lost");
         return;
     }
-    r->status = REPORT_ERROR;
+    r->ran.status = REPORT_ERROR;
     r->is_error = true;
     (void)buf_puts(&r->error.type, oom ? "OutOfMemory" : "InterpreterDied");
     (void)buf_puts(&r->error.message, oom             ? "the interpreter was ended: out of memory"
@@ -207,10 +207,10 @@ static void judge(struct cell_run *c, const struct cell_end *end)
     r->is_error = end->status != CELL_OK;
     switch (end->status) {
     case CELL_OK:
-        r->status = REPORT_SUCCESS;
+        r->ran.status = REPORT_SUCCESS;
         break;
     case CELL_TIMEOUT:
-        r->status = REPORT_TIMEOUT;
+        r->ran.status = REPORT_TIMEOUT;
         buf_clear(&r->error.type);
         buf_clear(&r->error.message);
         buf_clear(&r->error.stack);
@@ -226,7 +226,7 @@ static void judge(struct cell_run *c, const struct cell_end *end)
     case CELL_ERROR:
     case CELL_INTERRUPTED:
     case CELL_STATUSES:
-        r->status = REPORT_FAILED;
+        r->ran.status = REPORT_FAILED;
         report_advise(r);
     }
 }

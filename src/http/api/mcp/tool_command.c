@@ -103,32 +103,32 @@ static void on_stop(void *user)
 
 static void judge(struct run_report *r, const struct process *p, uint64_t timeout_s)
 {
-    r->exited = true;
-    r->exit_code = p->end.exit_code;
-    r->status = p->end.exit_code == 0 ? REPORT_SUCCESS : REPORT_FAILED;
+    r->ran.exited = true;
+    r->ran.exit_code = p->end.exit_code;
+    r->ran.status = p->end.exit_code == 0 ? REPORT_SUCCESS : REPORT_FAILED;
     if (p->end.reason == END_TIMEOUT) {
-        r->status = REPORT_TIMEOUT;
+        r->ran.status = REPORT_TIMEOUT;
         report_hint(r,
                     "ended after %llu s with everything it had started; raise timeout_seconds, or "
                     "use background: true",
                     (unsigned long long)timeout_s);
     } else if (p->end.reason == END_OOM) {
-        r->status = REPORT_ERROR;
+        r->ran.status = REPORT_ERROR;
         report_hint(r, "memory limit of the sandbox (%llu MiB): work in smaller parts",
                     (unsigned long long)(r->home->limits.memory_max >> MIB));
     } else if (p->end.reason != END_EXIT && p->end.reason != END_SIGNAL) {
-        r->status = REPORT_ERROR;
+        r->ran.status = REPORT_ERROR;
         report_hint(r, "it was ended: %s", end_reason_name(p->end.reason));
     }
-    r->is_error = r->status == REPORT_TIMEOUT || r->status == REPORT_ERROR;
-    if (r->status != REPORT_SUCCESS)
+    r->is_error = r->ran.status == REPORT_TIMEOUT || r->ran.status == REPORT_ERROR;
+    if (r->ran.status != REPORT_SUCCESS)
         report_advise(r);
 }
 
 static void hand_over(struct following *f, const char *hint)
 {
-    f->report->status = REPORT_RUNNING;
-    (void)snprintf(f->report->process, sizeof f->report->process, "%s", f->process->id);
+    f->report->ran.status = REPORT_RUNNING;
+    (void)snprintf(f->report->ran.process, sizeof f->report->ran.process, "%s", f->process->id);
     report_hint(f->report, "%s", hint);
     answer(f);
 }
