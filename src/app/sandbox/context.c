@@ -47,7 +47,8 @@ struct cell {
     enum cell_status why; /* CELL_TIMEOUT or CELL_INTERRUPTED: it was interrupted */
     unsigned interrupts;  /* sent without an end */
     bool restarted, sent;
-    bool again; /* its interpreter ended before it began: it was sent to another one */
+    bool unsent; /* its interpreter took no more when it was to be sent */
+    bool again;  /* its interpreter ended before it began: it was sent to another one */
 };
 
 const char *context_state_name(enum context_state s)
@@ -159,7 +160,8 @@ static void next_cell(struct context *x)
     c->sent_us = clock_us();
     c->restarted = x->lost;
     x->lost = false;
-    if (command_send(x->program, c->frame.p, c->frame.n) < 0)
+    c->unsent = command_send(x->program, c->frame.p, c->frame.n) < 0;
+    if (c->unsent)
         command_kill(x->program, END_CANCELLED);
 }
 
@@ -375,8 +377,8 @@ static void on_frame(void *user, char kind, const char *p, size_t n)
 /* The cell before it ended the interpreter, which had not gone yet when this one was sent. */
 static bool may_send_again(struct cell *c, const struct run_result *r)
 {
-    bool may = c->begun_us == 0 && c->why == CELL_OK && !c->again && r->reason == END_EXIT &&
-               c->context->home->state != PERSISTENT_ENDING;
+    bool may = c->begun_us == 0 && c->why == CELL_OK && !c->again &&
+               (c->unsent || r->reason == END_EXIT) && c->context->home->state != PERSISTENT_ENDING;
 
     c->again = true;
     return may;
