@@ -57,6 +57,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.plain(b"%d %s" % (n, digest.hexdigest().encode()))
         elif path == "/cookies":
             self.plain(b"", 302, ("Set-Cookie", "a=1"), ("Set-Cookie", "b=2"), ("Location", "/x"), ("X-Mine", "yes"))
+        elif path == "/page":
+            self.plain(b"<script>fetch('/v1/sandboxes')</script>", 200, ("Content-Type", "text/html"), ("Set-Cookie", "a=1"),
+                       ("Service-Worker-Allowed", "/"), ("Clear-Site-Data", '"*"'), ("Content-Security-Policy", "img-src *"))
         elif path == "/short":
             self.send_response(200); self.send_header("Content-Length", "100"); self.end_headers()
             self.wfile.write(b"too little"); self.close_connection = True
@@ -172,6 +175,38 @@ def test_by_path(box):
     assert got.status == 200 and got.text.startswith("PATCH /a/b%2F?q=1\n") and got.text.endswith("xyz"), got
     assert "authorization" not in got.text.lower(), "the secret of the daemon was told to a tenant"
     assert raw(box.daemon, "GET", f"{box.path}/ports/{PORT}/", headers={"Host": "localhost"}).status == 401
+
+
+BROWSER = {"Sec-Fetch-Site": "none", "Cookie": "of=another service of this host"}
+
+
+def test_a_page_by_path_is_not_a_page_of_the_daemon(box):
+    """Its path is below the API: without an origin of its own it could call the API as the person who looks at it."""
+    at = f"{box.path}/ports/{PORT}"
+    got = box.daemon.request("GET", f"{at}/page", headers=BROWSER)
+    policies = got.headers.get_all("Content-Security-Policy")
+    assert any(p.startswith("sandbox") and "allow-same-origin" not in p for p in policies) and "img-src *" in policies, policies
+    assert not {"Set-Cookie", "Service-Worker-Allowed", "Clear-Site-Data"} & set(got.headers), got.headers
+    assert "cookie" not in box.daemon.request("GET", f"{at}/", headers=BROWSER).text.lower()
+    program = box.daemon.request("GET", f"{at}/page", headers={"Cookie": "a=b"})
+    assert program.headers["Set-Cookie"] == "a=1" and "Service-Worker-Allowed" not in program.headers
+    assert "Cookie: a=b\n" in box.daemon.request("GET", f"{at}/", headers={"Cookie": "a=b"}).text
+
+
+def test_a_page_by_host_has_an_origin_of_its_own(box):
+    got = box.ask("/page", **BROWSER)
+    assert got.headers.get_all("Content-Security-Policy") == ["img-src *"] and got.headers["Set-Cookie"] == "a=1"
+
+
+def test_a_page_of_a_sandbox_calls_nothing_of_a_daemon_without_a_secret(make_daemon):
+    """With the origins that browsers give it: by path none, by host the name of the sandbox."""
+    daemon = make_daemon(SANDBOX_AUTH_MODE="none")
+    made = Box(daemon)
+    for origin in ("null", f"http://{PORT}-{made.id}.localhost:{daemon.port}"):
+        for path in ("/v1/sandboxes", "/mcp", f"{made.path}/ports/{PORT}/"):
+            got = raw(daemon, "GET", path, headers={"Host": f"localhost:{daemon.port}", "Origin": origin, "Sec-Fetch-Site": "cross-site"})
+            assert got.status == 403, (origin, path, got)
+    made.end()
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "x", "-1", "000080"])

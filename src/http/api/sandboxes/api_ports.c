@@ -74,7 +74,7 @@ void api_sandbox_port(struct http_call *c)
         proxy_call(c, &(struct proxy_order){.home = p,
                                             .port = port,
                                             .target = rest_of(http_target(c)),
-                                            .drop_authorization = true,
+                                            .our_origin = true,
                                             .refuse = refuse});
     }
 }

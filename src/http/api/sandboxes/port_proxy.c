@@ -66,6 +66,21 @@ static struct http_call *take_call(struct exchange *x)
 
 /* ---- the request ---- */
 
+static bool is_one_of(const char *name, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcasecmp(name, list[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Does a browser ask for a page that it takes for one of ours? Its cookies are those of everything
+ * at this host, whatever the port. */
+static bool is_shown(const struct exchange *x)
+{
+    return x->order.our_origin && http_header(x->call, "sec-fetch-site");
+}
+
 /* Fields that are about this hop, or that were for us. */
 static bool is_ours(const struct exchange *x, const char *name)
 {
@@ -87,10 +102,9 @@ static bool is_ours(const struct exchange *x, const char *name)
         "e2b-traffic-access-token",
     };
 
-    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
-        if (strcasecmp(name, ours[i]) == 0)
-            return true;
-    return x->order.drop_authorization && strcasecmp(name, "authorization") == 0;
+    return is_one_of(name, ours, ARRAY_LEN(ours)) ||
+           (x->order.our_origin && strcasecmp(name, "authorization") == 0) ||
+           (is_shown(x) && strcasecmp(name, "cookie") == 0);
 }
 
 static void put_field(struct buf *b, const char *name, const char *value)
@@ -198,10 +212,30 @@ static bool is_hop(const char *name)
                                       "transfer-encoding", "content-length", "te",
                                       "trailer",           "upgrade"};
 
-    for (size_t i = 0; i < ARRAY_LEN(hop); i++)
-        if (strcasecmp(name, hop[i]) == 0)
-            return true;
-    return false;
+    return is_one_of(name, hop, ARRAY_LEN(hop));
+}
+
+/* Fields by which an answer decides about all of its origin, which is the daemon's. */
+static bool is_of_origin(const struct exchange *x, const char *name)
+{
+    static const char *const origin[] = {"service-worker-allowed",
+                                         "clear-site-data",
+                                         "strict-transport-security",
+                                         "alt-svc",
+                                         "nel",
+                                         "report-to",
+                                         "reporting-endpoints"};
+
+    return x->order.our_origin && (is_one_of(name, origin, ARRAY_LEN(origin)) ||
+                                   (is_shown(x) && strcasecmp(name, "set-cookie") == 0));
+}
+
+/* A page of a tenant must not act as one of the daemon's: it gets an origin that no other has. */
+static void show_apart(const struct exchange *x, struct buf *fields)
+{
+    if (x->order.our_origin)
+        put_field(fields, "Content-Security-Policy",
+                  "sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts");
 }
 
 static void begin_tunnel(struct exchange *x, const struct h1_answer *a)
@@ -223,8 +257,9 @@ static void begin_answer(struct exchange *x, const struct h1_answer *a)
     bool bodiless = http_request(x->call)->head || a->status == 204 || a->status == 304;
 
     for (size_t i = 0; i < h->fields_n; i++)
-        if (!is_hop(h->field[i].name))
+        if (!is_hop(h->field[i].name) && !is_of_origin(x, h->field[i].name))
             put_field(&fields, h->field[i].name, h->field[i].value);
+    show_apart(x, &fields);
     x->framing = bodiless         ? FRAMED_NONE
                  : h->chunked     ? FRAMED_CHUNKS
                  : h->length >= 0 ? FRAMED_LENGTH

@@ -17,8 +17,8 @@
 struct proxy_order {
     struct persistent *home;
     uint16_t port;
-    const char *target;      /* path and query, as the server inside is to see them */
-    bool drop_authorization; /* it was for us */
+    const char *target; /* path and query, as the server inside is to see them */
+    bool our_origin;    /* a browser takes its pages for the daemon's own (show_apart()) */
     /* Answers a call that never reached a server. */
     void (*refuse)(struct http_call *c, const char *id, uint16_t port, enum port_failure why);
 };
