@@ -90,6 +90,37 @@ def test_delete_ends_everything_and_leaves_the_host_clean(daemon):
     assert daemon.request("POST", box.at + "/run", json={"cmd": "true"}).status == 404
 
 
+def test_a_client_that_reads_slowly_does_not_hold_up_the_end(daemon):
+    """What it has not read yet is kept for it; everything inside is dead, and whoever deletes it is told so."""
+    info = create(daemon)
+    box = Sandbox(daemon, "/v1/sandboxes/" + info["id"])
+    pid = daemon.request("POST", box.at + "/processes", json={"command": "yes"}).json()["pid"]
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect((daemon.host, daemon.port))
+        slow.sendall(f"GET {box.at}/processes/{pid}/output HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {daemon.secret}\r\n\r\n".encode())
+
+        def written():
+            return daemon.request("GET", f"{box.at}/processes/{pid}").json()["output"]["bytes"]
+
+        harness.wait_until(lambda: written() > 8 << 20, "it has been overtaken")
+        stop = threading.Event()
+        reading = threading.Thread(target=read_slowly, args=(slow, stop))
+        reading.start()
+        try:
+            assert daemon.request("DELETE", box.at, timeout=40).status == 204
+            assert reading.is_alive(), "it has not come to its end before"
+        finally:
+            stop.set()
+            reading.join()
+    assert daemon.printed("echo next") == "next\n"
+
+
+def read_slowly(sock, stop):
+    while not stop.wait(0.2) and sock.recv(16):
+        pass
+
+
 def test_the_default_sandbox_can_be_deleted_and_comes_back_fresh(make_daemon):
     daemon = make_daemon()
     assert daemon.request("GET", "/v1/sandboxes").json()["sandboxes"] == []

@@ -132,10 +132,10 @@ static void end(struct persistent *p, const char *why)
     arm(p, 0);
 }
 
-void sandboxes_delete(struct persistent *p, persistent_freed_fn *freed, void *user)
+void sandboxes_delete(struct persistent *p, persistent_dead_fn *dead, void *user)
 {
-    p->freed.fn = freed;
-    p->freed.user = user;
+    p->dead.fn = dead;
+    p->dead.user = user;
     end(p, "deleted");
 }
 
@@ -163,17 +163,21 @@ const char *persistent_home(const struct persistent *p)
                                         : "/workspace";
 }
 
-/* Once everything inside is dead and every activity has ended. */
+/* Told as soon as everything inside is dead; freed when every activity has ended as well. An
+ * activity lasts for as long as its client takes to read what is left: nobody else waits for that.
+ */
 static void try_free(struct persistent *p)
 {
-    persistent_freed_fn *freed = p->freed.fn;
-    void *user = p->freed.user;
+    persistent_dead_fn *dead = p->dead.fn;
+    void *user = p->dead.user;
 
-    if (!TAILQ_EMPTY(&p->activities) || !inner_is_dead(p->inside.jail))
+    if (!inner_is_dead(p->inside.jail))
         return;
-    persistent_free(p);
-    if (freed)
-        freed(user);
+    p->dead.fn = NULL;
+    if (TAILQ_EMPTY(&p->activities))
+        persistent_free(p);
+    if (dead)
+        dead(user);
 }
 
 /* Milliseconds until it will have been idle for too long, at the earliest. */

@@ -154,7 +154,7 @@ struct persistent {
     struct {
         void (*fn)(void *user); /* NULL: nothing */
         void *user;
-    } freed; /* called once nothing of it is left */
+    } dead; /* called once everything inside is */
 };
 TAILQ_HEAD(persistent_list, persistent);
 
@@ -214,9 +214,9 @@ size_t sandboxes_select(const struct sandboxes *s, const struct sandboxes_query 
                         const struct persistent **ret, bool *ret_more);
 /* By its id alone; NULL: there is none. */
 struct persistent *sandboxes_get(struct sandboxes *s, const char *id);
-/* Everything inside dies; it is not found any more. freed() comes when nothing of it is left. */
-typedef void persistent_freed_fn(void *user);
-void sandboxes_delete(struct persistent *p, persistent_freed_fn *freed, void *user);
+/* Everything inside dies; it is not found any more. dead() comes when everything is. */
+typedef void persistent_dead_fn(void *user);
+void sandboxes_delete(struct persistent *p, persistent_dead_fn *dead, void *user);
 
 /* Its life ends span_ms from now, or at no fixed time (0). */
 void persistent_set_end(struct persistent *p, uint64_t span_ms);

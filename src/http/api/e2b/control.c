@@ -247,7 +247,7 @@ void e2b_info(struct http_call *c)
     http_reply_json(c, 200, &body);
 }
 
-static void on_freed(void *user)
+static void on_dead(void *user)
 {
     http_reply(user, 204, NULL, NULL);
 }
@@ -257,7 +257,7 @@ void e2b_kill(struct http_call *c)
     struct persistent *p = named(c);
 
     if (p)
-        sandboxes_delete(p, on_freed, c);
+        sandboxes_delete(p, on_dead, c);
 }
 
 /* ---- its life ---- */

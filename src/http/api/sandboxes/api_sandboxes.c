@@ -451,7 +451,7 @@ void api_sandbox_lifetime(struct http_call *c)
 
 /* ---- deleting ---- */
 
-static void on_freed(void *user)
+static void on_dead(void *user)
 {
     http_reply(user, 204, NULL, NULL);
 }
@@ -468,7 +468,7 @@ void api_sandbox_delete(struct http_call *c)
     }
     p = find(c);
     if (p)
-        sandboxes_delete(p, on_freed, c);
+        sandboxes_delete(p, on_dead, c);
 }
 
 /* ---- making ---- */
