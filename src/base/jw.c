@@ -211,7 +211,8 @@ static void put_plain(struct buf *out, const char *p, size_t n)
     char *at = out->p + out->n;
 
     *at++ = '"';
-    memcpy(at, p, n);
+    if (n > 0) /* an empty text may have no address */
+        memcpy(at, p, n);
     at[n] = '"';
     at[n + 1] = '\0';
     out->n += n + 2;

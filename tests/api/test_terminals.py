@@ -152,6 +152,16 @@ def test_two_clients_share_one(sandbox):  # noqa: F811
             one.read_until(b"shared\r\n")
 
 
+def test_it_is_found_by_the_tag_and_begins_in_the_directory_of_its_query(sandbox):  # noqa: F811
+    tag = "T" * 100
+    with terminal(sandbox, tag=tag, cwd="/tmp") as ws:
+        pid = begun(ws)["pid"]
+        listed = [p for p in sandbox.request("GET", "/processes").json()["processes"] if p["pid"] == pid]
+        assert listed[0]["tag"] == tag
+        assert sandbox.request("GET", f"/processes/{tag}").json()["pid"] == pid
+        line(ws, "pwd", b"/tmp\r\n")
+
+
 def test_a_process_with_a_terminal_is_read_as_events_too(sandbox):  # noqa: F811
     process = sandbox.start("tty; cat", terminal={"columns": 80, "rows": 24})
     with process.events() as events:

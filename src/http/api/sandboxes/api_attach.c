@@ -369,9 +369,9 @@ void api_terminal_attach(struct http_call *c)
 
 struct opening {
     struct activity activity;
-    struct http_call *call; /* NULL: its client has left */
-    struct process_asked asked;
-    char command[COMMAND_MAX];
+    struct http_call *call;     /* NULL: its client has left */
+    struct process_asked asked; /* its texts are views of these */
+    char command[COMMAND_MAX], cwd[SANDBOXES_PATH_MAX], tag[PROCESS_TAG_MAX + 1];
     bool ends_it;
 };
 
@@ -429,7 +429,6 @@ static int ask(const struct http_call *c, const struct persistent *home, struct 
                struct err *e)
 {
     static const char login[] = "exec /bin/bash -i -l";
-    char cwd[SANDBOXES_PATH_MAX] = "", tag[PROCESS_TAG_MAX + 1] = "";
     char keep[8] = "";
     uint16_t columns = 80, rows = 24;
     struct process_ask a = {
@@ -440,11 +439,11 @@ static int ask(const struct http_call *c, const struct persistent *home, struct 
         return err_set(e, ERR_CALLER, "columns, rows: numbers from 1 to %d", PROCESS_TERMINAL_MAX);
     if (http_query(c, "command", o->command, sizeof o->command))
         a.shell = (struct bytes){o->command, strlen(o->command)};
-    if (http_query(c, "cwd", cwd, sizeof cwd))
-        a.cwd = (struct bytes){cwd, strlen(cwd)};
-    if (http_query(c, "tag", tag, sizeof tag))
-        a.tag = (struct bytes){tag, strlen(tag)};
-    if (a.tag.n > 0 && !api_id_is_valid(tag, a.tag.n))
+    if (http_query(c, "cwd", o->cwd, sizeof o->cwd))
+        a.cwd = (struct bytes){o->cwd, strlen(o->cwd)};
+    if (http_query(c, "tag", o->tag, sizeof o->tag))
+        a.tag = (struct bytes){o->tag, strlen(o->tag)};
+    if (a.tag.n > 0 && !api_id_is_valid(o->tag, a.tag.n))
         return err_set(e, ERR_CALLER, "tag: [A-Za-z0-9._-]{1,128}, not starting with a dot");
     o->ends_it = http_query(c, "keep", keep, sizeof keep) && strcmp(keep, "false") == 0;
     a.terminal = plan_terminal(columns, rows);
