@@ -6,6 +6,7 @@ works; in the end nothing is left over. Normally the first call of each kind fai
 every one of them, and with more than one error.
 """
 import errno
+import importlib.util
 import itertools
 import os
 import pathlib
@@ -78,6 +79,15 @@ def born_of_zygote(daemon):
             and name(parent(parent(p))).startswith(b"sandbox-zygote")]
 
 
+def is_ready_for_cells(daemon):
+    """The persistent sandbox that is prepared once one was asked for: its interpreter loads for seconds."""
+    return any(harness.read_proc(p, "comm").strip() == b"sandbox-warm" for p in daemon.tree())
+
+
+def prepares_cells(scenario):
+    return isinstance(scenario, faults.Sandboxes) and harness.JAIL == "native" and importlib.util.find_spec("IPython")
+
+
 class Sweep:
     """One scenario, point by point."""
 
@@ -93,6 +103,8 @@ class Sweep:
         self.scenario.warm(faulty.daemon)
         if harness.JAIL == "native":  # one Python sandbox is prepared to see whether that works, however slowly
             harness.wait_until(lambda: born_of_zygote(faulty.daemon), "it is there")
+        if prepares_cells(self.scenario):
+            harness.wait_until(lambda: is_ready_for_cells(faulty.daemon), "it is there", timeout=120)
         self.stock = inventory.settle(faulty.daemon)
         return faulty
 
