@@ -16,7 +16,7 @@ import subprocess
 
 import pytest
 
-from harness import BUILD, DEADLINE
+from harness import BUILD, DEADLINE, wait_until
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 FILES = [TOP / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")] + sorted(TOP.glob("docs/*.md"))
@@ -50,6 +50,14 @@ def run(daemon, script, where, **more):
                           timeout=4 * DEADLINE, check=False)
 
 
+def answers(text):
+    """The JSON objects at the beginning of what was said."""
+    while text.startswith("{"):
+        answer, end = json.JSONDecoder().raw_decode(text)
+        yield answer
+        text = text[end:].lstrip()
+
+
 def test_every_block_says_what_it_is():
     for block in BLOCKS:
         assert block.values[1] in KINDS, block.id
@@ -63,9 +71,8 @@ def test_every_block_says_what_it_is():
 def test_commands_do_what_they_show(daemon, tmp_path, name, kind, text, why):
     said = run(daemon, text, tmp_path)
     assert said.returncode == 0 and not said.stderr, (text, said)
-    if said.stdout.startswith("{"):
-        answer = json.loads(said.stdout)
-        assert "error_code" not in answer and answer.get("status", "success") in ("success", "ok"), answer
+    for answer in answers(said.stdout):
+        assert "error_code" not in answer and answer.get("status", "success") in GOOD, answer
 
 
 @pytest.mark.parametrize("name, kind, text, why", of_kind("json"))
@@ -92,10 +99,11 @@ def test_usage_names_programs_and_their_options(name, kind, text, why):
 
 SECTION = re.compile(r'<h3 id=(\w+)>.*?(?=<h3|<h2|</main>)', re.S)
 # Examples with a value that only a longer story could have, and the status they get.
+GOOD = ("success", "ok", "running")  # status of an execution, of a cell, of a process or sandbox
 PLACEHOLDER = {"postInternalSessionConfigSync": {200, 501}, "postFunctionsSync": {404}, "postKillProcess": {400},
                "postPackages": {422, 501}, "getPackagesId": {404}, "deletePackagesId": {404},
                "postSandboxesIdKillProcess": {400}}
-ENDLESS = {"postSandboxesIdFilesWatch"}  # streams that end with their client alone
+ENDLESS = {"postSandboxesIdFilesWatch", "getMcp"}  # streams that end with their client alone
 
 
 @pytest.fixture(scope="module")
@@ -104,40 +112,73 @@ def page(daemon):
     return {found[1]: html.unescape(found[0]) for found in SECTION.finditer(text)}
 
 
-def make_ids(daemon):
-    """What an earlier answer would have named: by the beginning of the path."""
-    done = daemon.execute("echo hello >notes.txt", "shell")
-    session = daemon.request("POST", "/v1/sessions", json={"language": "python", "code": "def count(): return 1"}).json()
+def a_server(daemon, at):
+    """A port of a sandbox at which files are served."""
+    daemon.request("POST", at + "/start_process", json={"cmd": "echo hello >index.html; exec python3 -m http.server 8000"})
+    wait_until(lambda: daemon.request("GET", at + "/ports/8000/index.html").status == 200, "the server inside answers")
+    return "8000"
+
+
+def of_a_sandbox(daemon, name, command):
+    """A sandbox, and what else an example in it names."""
     home = daemon.request("POST", "/v1/sandboxes", json={}).json()["id"]
-    daemon.request("PUT", f"/v1/sandboxes/{home}/files/workspace/notes.txt", body=b"hello\n")
-    started = daemon.request("POST", f"/v1/sandboxes/{home}/start_process", json={"cmd": "echo hi"}).json()
-    context = daemon.request("POST", f"/v1/sandboxes/{home}/contexts", json={"language": "bash"}).json()
-    daemon.request("POST", "/execute", headers={"Prefer": "wait"},
-                   json={"language": "shell", "code": "true", "session_id": "documented"})
-    return ({"/v1/executions": done["execution_id"], "/v1/sessions": session["id"], "/v1/sandboxes": home,
-             "/v1/workspaces": "documented"}, started["id"], context["id"])
+    at, ids = "/v1/sandboxes/" + home, {"ID": home}
+    daemon.request("PUT", at + "/files/workspace/notes.txt", body=b"hello\n")
+    started = {"command": "cat", "stdin": True}  # it runs until its input ends
+    if name.endswith("Size") or "$TERMINAL" in command:
+        started = {"command": "cat", "terminal": {"columns": 80, "rows": 24}}
+    elif "process_logs" in command:
+        ids["PROCESS"] = daemon.request("POST", at + "/start_process", json={"cmd": "echo hi"}).json()["id"]
+    elif name.endswith("Output"):
+        started = {"command": "echo hi"}
+    if "PROCESS" not in ids and ("$PROCESS" in command or "$TERMINAL" in command):
+        ids["PROCESS"] = ids["TERMINAL"] = daemon.request("POST", at + "/processes", json=started).json()["id"]
+    if "$CONTEXT" in command:
+        ids["CONTEXT"] = daemon.request("POST", at + "/contexts", json={"language": "bash"}).json()["id"]
+    if "$PORT" in command:
+        ids["PORT"] = a_server(daemon, at)
+    return ids
+
+
+def make_ids(daemon, name, command):
+    """What earlier answers would have named; some examples remove it."""
+    if "/v1/sandboxes/" in command:
+        return of_a_sandbox(daemon, name, command)
+    if "$PROCESS" in command:
+        return {"PROCESS": daemon.request("POST", "/start_process", json={"cmd": "echo hi"}).json()["id"]}
+    if "/v1/sessions/" in command:
+        code = {"language": "python", "code": "def count(): return 1"}
+        return {"ID": daemon.request("POST", "/v1/sessions", json=code).json()["id"]}
+    if "/v1/executions/" in command:
+        return {"ID": daemon.execute("echo hello >notes.txt", "shell")["execution_id"]}
+    if "/v1/workspaces/" in command:
+        body = {"language": "shell", "code": "true", "session_id": "documented"}
+        daemon.request("POST", "/execute", headers={"Prefer": "wait"}, json=body)
+        return {"ID": "documented"}
+    if "$SESSION" in command:
+        client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}
+        return {"SESSION": daemon.request("POST", "/mcp", json=body).headers["Mcp-Session-Id"]}
+    return {"ID": "none"} if "$ID" in command else {}
 
 
 def test_every_example_of_the_page_gets_an_answer_that_it_lists(daemon, page, tmp_path):
     (tmp_path / "notes.txt").write_text("hello\n")
-    started = daemon.request("POST", "/start_process", json={"cmd": "echo hi"}).json()["id"]
     for name, section in page.items():
-        ids, inside, context = make_ids(daemon)  # some examples remove what they name
         command = re.search(r"<pre>(curl .*?)</pre>", section, re.S)[1]
-        path = re.search(r"127\.0\.0\.1:\d+(/[^\"]*)", command)[1]
+        ids = make_ids(daemon, name, command)
+        listed = PLACEHOLDER.get(name) or {int(n) for n in re.findall(r"<h4>Answer (\d+)", section)}
         command = command.replace("curl -sS ", "curl -sS -o out -w '%{http_code}' ", 1)
-        if name in ENDLESS:
+        if name in ENDLESS or listed == {101}:
             command = command.replace("curl -sS ", "curl -s -m 5 ", 1) + " || test $? = 28"
-        ident = next((v for k, v in ids.items() if path.startswith(k)), "")
         try:
-            said = run(daemon, command, tmp_path, ID=ident, PROCESS=inside if "$ID" in path else started,
-                       CONTEXT=context)
+            said = run(daemon, command, tmp_path, **ids)
             assert said.returncode == 0, (name, said)
-            listed = PLACEHOLDER.get(name) or {int(n) for n in re.findall(r"<h4>Answer (\d+)", section)}
             assert int(said.stdout) in listed, (name, said.stdout, (tmp_path / "out").read_text())
         finally:
-            for kind in ("/v1/sandboxes", "/v1/sessions"):
-                daemon.request("DELETE", f"{kind}/{ids[kind]}")
+            if "/v1/sandboxes/$ID" in command or "/v1/sessions/$ID" in command:
+                kind = "sandboxes" if "/v1/sandboxes/" in command else "sessions"
+                daemon.request("DELETE", f"/v1/{kind}/{ids['ID']}")
     assert len(page) > 40
 
 

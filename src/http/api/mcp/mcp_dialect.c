@@ -10,13 +10,15 @@ static uint64_t body_max(const struct app *a)
 }
 
 /* clang-format off */
+#define SESSION "Mcp-Session-Id"
 #define AT(path) \
-    {"POST",    path, mcp_post,    ROUTE_AUTH | ROUTE_BODY, "mcp", "one message of the Model Context Protocol; answered as JSON or as events", body_max, \
+    {"POST",    path, mcp_post,    ROUTE_AUTH | ROUTE_BODY, "mcp", "one message of the Model Context Protocol; answered as JSON or as events", body_max, .request = "McpRequest", \
      .example = "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"initialize\", \"params\": {\"protocolVersion\": \"2025-11-25\", \"capabilities\": {}, \"clientInfo\": {\"name\": \"curl\", \"version\": \"1\"}}}", \
      .answer = {{200, "McpMessage"}, {202}}}, \
     {"GET",     path, mcp_get,     ROUTE_AUTH | ROUTE_STREAM | ROUTE_FOLLOW, "mcp", "notifications of a session, as events", \
-     .answer = {{200, NULL, "text/event-stream"}}}, \
-    {"DELETE",  path, mcp_delete,  ROUTE_AUTH, "mcp", "end a session", .answer = {{204}}}, \
+     .header = SESSION, .answer = {{200, NULL, "text/event-stream"}}}, \
+    {"DELETE",  path, mcp_delete,  ROUTE_AUTH, "mcp", "end a session", \
+     .header = SESSION, .answer = {{204}}}, \
     {"OPTIONS", path, mcp_options, 0, "mcp", "what a web page may send", .answer = {{204}}}
 
 static const struct route mcp_rows[] = {

@@ -241,9 +241,9 @@ const struct openapi_schema *openapi_answer(const char *name, size_t n)
 
 /* ---- paths ---- */
 
-/* The name of the parameter that a star of a route stands for: the first is an id, a second one is
- * called as the segment before it, without its last letter ("contexts"). */
-static size_t parameter_name(const char *pattern, const char *star, const char **ret)
+/* The first star of a route is an id, a second one is called as the segment before it, without its
+ * plural: "contexts", "processes". */
+size_t openapi_parameter(const char *pattern, const char *star, const char **ret)
 {
     const char *end = star - 1, *from = end;
 
@@ -254,7 +254,8 @@ static size_t parameter_name(const char *pattern, const char *star, const char *
     while (from[-1] != '/')
         from--;
     *ret = from;
-    return (size_t)(end - from) - 1;
+    end -= end[-3] == 's' && end[-2] == 'e' ? 2 : 1;
+    return (size_t)(end - from);
 }
 
 void openapi_path(const char *pattern, char out[OPENAPI_PATH_MAX])
@@ -267,7 +268,7 @@ void openapi_path(const char *pattern, char out[OPENAPI_PATH_MAX])
             out[n++] = *p;
             continue;
         }
-        name_n = parameter_name(pattern, p, &name);
+        name_n = openapi_parameter(pattern, p, &name);
         n += (size_t)snprintf(out + n, OPENAPI_PATH_MAX - n, "{%.*s}", (int)name_n, name);
         p += p[1] == '*';
     }
@@ -311,14 +312,16 @@ static void write_parameters(struct jw *w, const struct route *r)
     const char *star = strchr(r->path, '*'), *name;
     size_t name_n;
 
-    if (!star && !r->query)
+    if (!star && !r->query && !r->header)
         return;
     jw_key(w, "parameters");
     jw_array(w);
     for (; star; star = strchr(star + 1 + (star[1] == '*'), '*')) {
-        name_n = parameter_name(r->path, star, &name);
+        name_n = openapi_parameter(r->path, star, &name);
         write_parameter(w, name, name_n, "path", true);
     }
+    if (r->header)
+        write_parameter(w, r->header, strlen(r->header), "header", true);
     for (const char *q = r->query ? r->query : ""; *q;) {
         size_t n = strcspn(q, "! ");
 
@@ -383,11 +386,16 @@ static void write_responses(struct jw *w, const struct dialect *d, const struct 
     jw_object_end(w);
 }
 
+bool openapi_takes_bytes(const struct route *r)
+{
+    return (r->flags & ROUTE_BODY_STREAM) && strcmp(r->method, "GET") != 0;
+}
+
 static void write_body(struct jw *w, const struct route *r)
 {
     bool required = false;
 
-    if (!r->body && !(r->flags & ROUTE_BODY_STREAM))
+    if (!r->body && !r->request && !openapi_takes_bytes(r))
         return;
     for (size_t i = 0; r->body && i < r->body->n; i++)
         required |= r->body->fields[i].flags & SHAPE_REQUIRED;
@@ -396,13 +404,15 @@ static void write_body(struct jw *w, const struct route *r)
     jw_kv_bool(w, "required", required || !r->body);
     jw_key(w, "content");
     jw_object(w);
-    jw_key(w, r->body                 ? API_JSON
+    jw_key(w, r->body || r->request   ? API_JSON
               : r->flags & ROUTE_FORM ? "multipart/form-data"
                                       : "application/octet-stream");
     jw_object(w);
     jw_key(w, "schema");
     if (r->body)
         write_ref(w, r->body->name, strlen(r->body->name));
+    else if (r->request)
+        write_ref(w, r->request, strlen(r->request));
     else if (r->flags & ROUTE_FORM)
         raw(w, "{\"type\":\"object\",\"properties\":{\"file\":{\"type\":\"array\",\"items\":"
                "{\"type\":\"string\",\"format\":\"binary\"}}}}");

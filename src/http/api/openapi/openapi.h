@@ -32,9 +32,13 @@ struct dialect;
 const struct dialect *openapi_dialect(size_t i);
 
 enum { OPENAPI_PATH_MAX = 256 };
+/* The name of the parameter that a star of a pattern stands for, and how long it is. */
+size_t openapi_parameter(const char *pattern, const char *star, const char **ret);
 /* "/v1/executions/{id}/artifacts/{path}" of a route's pattern. */
 void openapi_path(const char *pattern, char out[OPENAPI_PATH_MAX]);
 /* "postSandboxesIdRun" of a route: what a client's function may be called. */
 void openapi_operation(const struct route *r, char out[OPENAPI_PATH_MAX]);
+/* Is its body the bytes of files, and not JSON? One that takes any method is described by GET. */
+bool openapi_takes_bytes(const struct route *r);
 /* NULL: there is none of that name. `n`: of the name. */
 const struct openapi_schema *openapi_answer(const char *name, size_t n);

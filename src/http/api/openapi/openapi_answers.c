@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Schemas of answers, for the documentation. tests/api/test_openapi.py compares them with answers.
- */
+/* Schemas of answers, for the documentation. tests/api/test_openapi_client.py compares them with
+ * answers. */
 #include "base/cleanup.h"
 #include "http/api/openapi/openapi.h"
 
@@ -34,6 +34,8 @@ static const struct openapi_member execution_members[] = {
     {"metrics",           T_OBJECT,  "duration_ms, cpu_time_ms, peak_memory_mb, io_*_bytes"           },
     {"artifacts",         T_STRINGS, "files left in the workspace, relative, sorted"                  },
     {"artifact_metadata", T_OBJECTS, "path, size, mime_type, type, created_at, checksum (SHA-256)"    },
+    {"left_out",          T_OBJECTS, "only when files could not be kept: path, size, reason"          },
+    {"artifacts_left_out", T_INT,    "only when some were: how many files are not in the list"        },
     {"stdout_truncated",  T_BOOL,    "only when stdout was cut"                                       },
     {"stderr_truncated",  T_BOOL,    "only when stderr was cut"                                       },
     {"error",             T_OBJECT,  "type, message and stack of an exception, if there was one"      },
@@ -131,6 +133,7 @@ static const struct openapi_member health_members[] = {
     {"version", T_STRING, ""},
     {"isolation", T_STRING, "name of the default jail"},
     {"warning", T_STRING, "if programs run without isolation"},
+    {"state_directory", T_STRING, "if it is full: artifacts are not kept"},
     {"platform", T_STRING, ""},
     {"uptime_seconds", T_NUMBER, ""},
     {"active_executions", T_INT, ""},
@@ -391,6 +394,13 @@ static const struct openapi_member contexts_members[] = {
     {"contexts", T_LIST("Context"), "in the order of their making"},
 };
 
+static const struct openapi_member mcp_request_members[] = {
+    {"jsonrpc", T_STRING, "2.0"},
+    {"id", T_ANY, "a text or a number; a notification has none"},
+    {"method", T_STRING, "initialize, tools/list, tools/call, ..."},
+    {"params", T_OBJECT, "what the method takes"},
+};
+
 static const struct openapi_member mcp_members[] = {
     {"jsonrpc", T_STRING, "2.0"},
     {"id", T_ANY, "of the request"},
@@ -505,6 +515,7 @@ const struct openapi_schema openapi_answers[] = {
     SCHEMA("PackageSets", package_sets_members, "[\"packages\"]"),
     SCHEMA("SandboxProcess", sandbox_process_members, "[\"pid\",\"id\",\"status\"]"),
     SCHEMA("SandboxProcesses", sandbox_processes_members, "[\"processes\"]"),
+    SCHEMA("McpRequest", mcp_request_members, "[\"jsonrpc\",\"method\"]"),
     SCHEMA("McpMessage", mcp_members, "[\"jsonrpc\"]"),
     SCHEMA("Context", context_members, "[\"id\",\"language\",\"state\"]"),
     SCHEMA("Contexts", contexts_members, "[\"contexts\"]"),

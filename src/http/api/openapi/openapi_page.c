@@ -19,6 +19,7 @@ enum {
     DEPTH_MAX = 3,  /* objects inside objects in a table of fields */
     TYPE_MAX = 128, /* "options.files.include", "string, required: native | wasm" */
     POLICY_MAX = 256,
+    SWITCHING = 101, /* the status of a WebSocket that is opened */
 };
 
 extern const char docs_style[]; /* page.css */
@@ -180,10 +181,16 @@ static void put_request(struct buf *out, const struct route *r)
             q += *q == ' ';
         }
     }
-    if (r->flags & ROUTE_BODY_STREAM)
+    if (r->header)
+        (void)buf_printf(out, "<h4>Header</h4>\n<p><code>%s</code> (required)\n", r->header);
+    if (openapi_takes_bytes(r))
         (void)buf_printf(out, "<h4>Request</h4>\n<p>%s.\n",
                          r->flags & ROUTE_FORM ? "Files, as multipart/form-data"
                                                : "The bytes themselves");
+    if (r->request) {
+        (void)buf_puts(out, "<h4>Request</h4>\n");
+        put_members(out, openapi_answer(r->request, strlen(r->request)));
+    }
     if (!r->body)
         return;
     (void)buf_puts(out, "<h4>Request</h4>\n<table>\n");
@@ -213,6 +220,9 @@ static void put_answer(struct buf *out, const struct route_answer *a)
 /* A path that can be called: ids come from the environment, files have a name. */
 static void put_example_path(struct buf *out, const struct route *r)
 {
+    const char *name;
+    size_t n;
+
     for (const char *p = r->path; *p; p++) {
         if (*p != '*') {
             (void)buf_putc(out, *p);
@@ -220,7 +230,10 @@ static void put_example_path(struct buf *out, const struct route *r)
             (void)buf_puts(out, r->example_path ? r->example_path : "notes.txt");
             p++;
         } else {
-            (void)buf_puts(out, strchr(r->path, '*') == p ? "$ID" : "$CONTEXT");
+            n = openapi_parameter(r->path, p, &name);
+            (void)buf_putc(out, '$');
+            for (size_t i = 0; i < n; i++)
+                (void)buf_putc(out, (char)toupper((unsigned char)name[i]));
         }
     }
     if (r->query && strchr(r->query, '!'))
@@ -229,7 +242,10 @@ static void put_example_path(struct buf *out, const struct route *r)
 
 static void put_example(struct buf *out, const struct route *r, uint16_t port)
 {
-    static const char more[] = " \\\n  ";
+    static const char more[] = " \\\n  ",
+                      upgrade[] = "-H 'Connection: Upgrade' -H 'Upgrade: websocket'",
+                      key[] = "-H 'Sec-WebSocket-Version: 13' "
+                              "-H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='";
 
     (void)buf_puts(out, "<h4>Example</h4>\n<pre>curl -sS ");
     if (strcmp(r->method, r->example ? "POST" : "GET") != 0)
@@ -239,7 +255,11 @@ static void put_example(struct buf *out, const struct route *r, uint16_t port)
     (void)buf_putc(out, '"');
     if (r->flags & ROUTE_AUTH)
         (void)buf_printf(out, "%s-H \"Authorization: Bearer $SANDBOX_SECRET\"", more);
-    if (r->flags & ROUTE_BODY_STREAM)
+    if (r->header)
+        (void)buf_printf(out, "%s-H \"%s: $SESSION\"", more, r->header);
+    if (r->answer[0].status == SWITCHING)
+        (void)buf_printf(out, "%s%s%s%s", more, upgrade, more, key);
+    if (openapi_takes_bytes(r))
         (void)buf_printf(out, "%s%s@notes.txt", more,
                          r->flags & ROUTE_FORM ? "-F file=" : "--data-binary ");
     if (r->example) {
@@ -318,9 +338,9 @@ static void put_beginning(struct buf *out)
         out, "<main>\n<h1>Sandbox Executor</h1>\n<p>Runs untrusted code in fresh, strongly "
              "isolated sandboxes. The same as a document for programs: <a href=\"openapi.json\">"
              "openapi.json</a>.\n<p>Requests carry the secret of the daemon as a bearer token. "
-             "Examples take it from <code>SANDBOX_SECRET</code>, and an id that an earlier answer "
-             "named from <code>ID</code>. The daemon says at its start where it keeps the "
-             "secret.\n");
+             "Examples take it from <code>SANDBOX_SECRET</code>, and what an earlier answer named "
+             "from <code>ID</code>, <code>PROCESS</code> and so on. The daemon says at its start "
+             "where it keeps the secret.\n");
 }
 
 static void put_errors(struct buf *out)
