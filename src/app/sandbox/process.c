@@ -61,6 +61,8 @@ static void lines_free(struct process_lines *l)
 
 static void lines_stop(struct process_lines *l)
 {
+    if (l->log.ended)
+        return;
     stamp(l);
     for (int i = 0; i < RUN_STREAMS; i++) {
         l->feeding = (enum run_stream)i;
@@ -108,7 +110,7 @@ static void pace(struct process *p)
         any = true;
         fastest = r->at > fastest ? r->at : fastest;
     }
-    full = any && p->output.ring.next > fastest + PROCESS_BEHIND;
+    full = any && !p->output.ending && p->output.ring.next > fastest + PROCESS_BEHIND;
     if (full == p->output.paused || !p->run)
         return;
     p->output.paused = full;
@@ -298,13 +300,13 @@ static void on_output(void *user, enum run_stream s, const char *bytes, size_t n
 {
     struct process *p = user;
 
+    if (p->output.closed)
+        return;
     if (p->lines) {
         stamp(p->lines);
         p->lines->feeding = s;
         lines_feed(&p->lines->lines[s], bytes, n, on_line, p->lines);
     }
-    if (p->output.closed)
-        return;
     bytering_put(&p->output.ring, (int)s, bytes, n);
     wake_all(p);
     pace(p);
@@ -324,15 +326,26 @@ static void note_end(struct process *p)
     (void)clock_iso(p->completed_at);
 }
 
+/* What it left in its streams is still told. What others write there from now on is read, so that
+ * they do not wait, and thrown away. */
+static void end_output(struct process *p)
+{
+    p->output.ending = true;
+    pace(p);
+    command_output_read(p->run);
+    if (p->lines)
+        lines_stop(p->lines);
+    close_output(p);
+}
+
+/* The family with lines ends its log with the shell, as its SDKs know it. */
 static void on_exited(void *user)
 {
     struct process *p = user;
 
     note_end(p);
-    if (!p->signalled)
-        return;
-    command_output_read(p->run);
-    close_output(p);
+    if (p->signalled || p->lines)
+        end_output(p);
 }
 
 static void on_input(void *user)

@@ -94,10 +94,12 @@ struct process {
         TAILQ_HEAD(, process_reader) readers;
         struct event *stalled; /* owned */
         bool paused;
+        bool ending; /* what is in the pipes is the last: no reader is waited for */
         bool closed; /* nothing more is told */
     } output;
     TAILQ_HEAD(, process_writer) writers;
-    bool signalled; /* its output ends with it, whatever else still holds its streams */
+    bool signalled; /* its output ends with it, whatever else still holds its streams; so does that
+                       of one with lines */
     void (*started)(void *user, struct process *p, const struct run_result *why);
     void *user;
 };
