@@ -155,7 +155,8 @@ def test_the_number_stays_bounded(again):
     assert [get(daemon, f"e{i}").status for i in range(6)] == [404] * 4 + [200] * 2
 
 
-def test_age_counts_over_restarts(again):
+@pytest.mark.parametrize("seconds", [None, 604800])  # longer than this host is up, if it was started lately
+def test_age_counts_over_restarts(again, seconds):
     daemon = again()
     daemon.execute("true", "shell", execution_id="old")
     stop(daemon, "terminate")
@@ -170,7 +171,7 @@ def test_age_counts_over_restarts(again):
         h = (h ^ byte) * 1099511628211 % 2**64
     text[24:32] = h.to_bytes(8, "little")
     path.write_bytes(text)
-    daemon = again()
+    daemon = again(RETAIN_SECONDS=seconds)
     assert get(daemon, "old").status == 404
     saved(again, 0)
 
