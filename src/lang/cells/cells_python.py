@@ -22,6 +22,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 CHANNEL = 3
 HEAD = 9
@@ -539,6 +540,17 @@ def make_shell(channel):
 
         system = system_raw = system_piped
 
+        def showtraceback(self, *args, **kwargs):
+            """The daemon interrupts until the cell has ended, and IPython drops an error whose telling is interrupted."""
+            if threading.current_thread() is not threading.main_thread():
+                return super().showtraceback(*args, **kwargs)
+            before = signal.getsignal(signal.SIGINT)
+            ignore_interrupts()
+            try:
+                return super().showtraceback(*args, **kwargs)
+            finally:
+                signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+
         def _showtraceback(self, kind, value, lines):
             self.failed = (kind, value, lines)
 
@@ -595,6 +607,16 @@ def show_saved_pictures():
 
 
 # ---- cells ----
+
+
+def ignore_interrupts():
+    """One that is pending is raised by signal() itself, which has changed nothing then."""
+    while True:
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            return
+        except KeyboardInterrupt:
+            pass
 
 
 class Kernel:
@@ -676,7 +698,7 @@ class Kernel:
                 shell.events.trigger("post_execute")  # open figures are shown
                 shell.events.trigger("post_run_cell", None)
             finally:
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                ignore_interrupts()
         except KeyboardInterrupt:
             shell.failed = shell.failed or (KeyboardInterrupt, KeyboardInterrupt(), ["KeyboardInterrupt"])
         except SystemExit:
