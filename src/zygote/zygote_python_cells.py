@@ -4,7 +4,9 @@
 Functions that a copy calls are below. A context that is a copy must not be told from one that started as
 a file but by its speed; what cannot be made alike wants an interpreter that starts anew (is_unlike)."""
 import atexit
+import contextlib
 import gc
+import io
 import os
 import site
 import sys
@@ -53,7 +55,8 @@ plt.bar(['a', 'b'], [1, 2]); plt.legend(['c']); plt.show()
 
 def rehearse(kernel, cells):
     for code in cells:
-        kernel.run({"id": "rehearsal", "code": code, "env": {}})
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            kernel.run({"id": "rehearsal", "code": code, "env": {}})
         if kernel.shell.failed and cells is not CELLS:
             print("python-cells: rehearsal:", *kernel.shell.failed[2], sep="\n", file=sys.__stderr__)
 
