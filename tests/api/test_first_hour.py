@@ -138,3 +138,33 @@ def test_run_as_an_ordinary_user_says_what_it_lacks(tmp_path, env, flags, level)
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert done.stdout == f"level={level}\n", done
     assert ("ISOLATION_LEVEL=basic" in done.stderr) is (level == "basic")
+
+
+# ---- tools/install-deps ----
+
+
+APT = """#!/bin/sh
+echo "$*" >>called
+if [ "$(wc -l <called)" -le 2 ]; then
+    echo "E: $WORDS" >&2
+    exit 100
+fi
+"""
+
+
+@pytest.mark.parametrize("words, calls, status", [
+    ("Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)", 4, 0),
+    ("Unable to fetch some archives", 1, 100),
+])
+def test_packages_wait_for_another_apt_and_for_nothing_else(tmp_path, words, calls, status):
+    """The script itself, with stand-ins for apt-get and dpkg-query: nothing is installed here, says the latter."""
+    for name, text in {"apt-get": APT, "dpkg-query": "#!/bin/sh\n", "sudo": "#!/bin/sh\nexec \"$@\"\n"}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    script = pathlib.Path(__file__).parents[2] / "tools" / "install-deps"
+    done = subprocess.run([script, "vm"], cwd=tmp_path, text=True, timeout=60, capture_output=True, check=False,
+                          env={"PATH": f"{tmp_path}:/usr/bin:/bin", "WORDS": words, "APT_PAUSE": "0"})
+    assert done.returncode == status and words in done.stderr, done
+    called = (tmp_path / "called").read_text().splitlines()
+    assert len(called) == calls and all("DPkg::Lock::Timeout=" in line for line in called), called
+    assert ("waiting for it" in done.stderr) is (status == 0)
