@@ -5,6 +5,11 @@
 #include <stdbool.h>
 #include <string.h>
 
+enum {
+    HALVES = 2,      /* of an edit: how near a name is counts in them */
+    ABBREVIATED = 3, /* farther than one edit, nearer than two */
+};
+
 static size_t plain_name(const char *name, char out[NEAREST_NAME_MAX])
 {
     size_t n = 0;
@@ -59,7 +64,7 @@ static bool abbreviates(const char *name, const char *whole)
 void nearest_begin(struct nearest *n, const char *wrong)
 {
     n->wrong_n = plain_name(wrong, n->wrong);
-    n->least = 2 + n->wrong_n / 4;
+    n->least = HALVES * (2 + n->wrong_n / 4);
     n->found = NULL;
 }
 
@@ -79,9 +84,10 @@ void nearest_look(struct nearest *n, const char *known)
 
     if (d >= plain_n || d >= n->wrong_n) /* nothing is left of it */
         d = NEAREST_NAME_MAX;
-    if (d > 1 && (abbreviates(plain, n->wrong) || abbreviates(n->wrong, plain) ||
-                  (n->wrong_n > 3 && strstr(plain, n->wrong))))
-        d = 1;
+    d *= HALVES;
+    if (d > ABBREVIATED && (abbreviates(plain, n->wrong) || abbreviates(n->wrong, plain) ||
+                            (n->wrong_n > 3 && strstr(plain, n->wrong))))
+        d = ABBREVIATED;
     if (d < n->least) {
         n->least = d;
         n->found = known;

@@ -11,8 +11,8 @@ enum { NEAREST_NAME_MAX = 64 };
 
 struct nearest {
     char wrong[NEAREST_NAME_MAX];
-    size_t wrong_n, least;
-    const char *found; /* borrowed from nearest_look(); NULL: none is near */
+    size_t wrong_n, least; /* half edits */
+    const char *found;     /* borrowed from nearest_look(); NULL: none is near */
 };
 
 void nearest_begin(struct nearest *n, const char *wrong);

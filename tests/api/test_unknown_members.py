@@ -65,3 +65,72 @@ def test_the_same_verbs_of_a_named_sandbox_are_ours(daemon):
         assert missing.status == 404 and missing.json()["error_code"] == "Executor.NotFound"
     finally:
         daemon.request("DELETE", at)
+
+
+# ---- every endpoint of ours ----
+
+
+def bodies(document):
+    """Path, method, example and schema of each operation of ours that takes JSON."""
+    schemas = document["components"]["schemas"]
+    for path, row in document["paths"].items():
+        for method, operation in row.items():
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            if body and path.startswith(("/execute", "/v1/")):
+                yield path, method.upper(), body["example"], schemas[body["schema"]["$ref"].rpartition("/")[2]]
+
+
+def members_within(schemas, schema):
+    """Members that are objects of a known shape, or lists of them, with what they are called inside."""
+    for name, member in schema["properties"].items():
+        inner = member.get("$ref") or member.get("items", {}).get("$ref")
+        if inner:
+            known = schemas[inner.rpartition("/")[2]]
+            if not known.get("additionalProperties"):
+                yield name, known, "$ref" not in member
+
+
+@pytest.fixture
+def places(daemon):
+    """Ids for the stars of a path: some bodies are looked at only when there is what they are for."""
+    home = daemon.request("POST", "/v1/sandboxes", json={}).json()["id"]
+    at = "/v1/sandboxes/" + home
+    process = daemon.request("POST", at + "/processes", json={"argv": ["cat"], "stdin": True}).json()["id"]
+    session = daemon.request("POST", "/v1/sessions", json={"language": "python", "code": "def f(): pass"}).json()["id"]
+    yield lambda path: path.replace("{id}", session if path.startswith("/v1/sessions") else home).replace("{process}", process)
+    daemon.request("DELETE", at)
+    daemon.request("DELETE", "/v1/sessions/" + session)
+
+
+def test_every_endpoint_refuses_a_misspelt_member_and_names_the_nearest(daemon, places):
+    document = daemon.request("GET", "/openapi.json").json()
+    schemas, seen = document["components"]["schemas"], set()
+    for path, method, example, schema in bodies(document):
+        at = places(path)
+        assert "{" not in at, f"{path}: this test needs something that is called so"
+        seen.add(path)
+        assert schema["additionalProperties"] is False, path
+        for name in schema["properties"]:
+            wrong = name + name[-1]
+            refused(daemon.request(method, at, json={**example, wrong: 1}), wrong, "Unknown field",
+                    f"did you mean '{name}'?" if len(name) > 3 else "")
+        if path == "/v1/functions/sync":
+            continue  # its rules are read once there is a call with changes
+        for name, inner, several in members_within(schemas, schema):
+            longest = max(inner["properties"], key=len)
+            wrong = longest + longest[-1]
+            value = {wrong: 1}
+            answer = daemon.request(method, at, json={**example, name: [value] if several else value})
+            assert answer.status == 400 and f"did you mean '{longest}'?" in answer.text, (path, name, answer)
+    assert len(seen) > 30 and {"/execute", "/v1/packages", "/v1/sandboxes/{id}/cells"} <= seen
+
+
+@pytest.mark.parametrize("path, body, near", [
+    ("/execute", {"packages": {"python3": ["six"]}}, "python"),
+    ("/execute", {"webhook": {"url": "http://127.0.0.1/", "secrett": "x"}}, "secret"),
+    ("/execute", {"limits": {"memory": 64}}, "memory_mb"),
+    ("/v1/sandboxes", {"packages": {"nmp": ["six"]}}, "npm"),
+])
+def test_members_within_members_are_known_too(daemon, path, body, near):
+    answer = daemon.request("POST", path, json={"language": "shell", "code": "true", **body} if path == "/execute" else body)
+    assert answer.status == 400 and near in answer.json()["error_detail"], answer
