@@ -72,6 +72,23 @@ static void on_ended(void *user, struct file_result *r)
     watcher_free(w);
 }
 
+/* Those that have ended are kept for who asks once more what happened; the oldest give way. */
+static void make_room(struct persistent *p)
+{
+    struct watcher *w, *next;
+    size_t ended = 0;
+
+    TAILQ_FOREACH(w, &p->inside.watchers, link)
+    ended += !w->filework;
+    for (w = TAILQ_FIRST(&p->inside.watchers); w && ended >= WATCHERS_ENDED_MAX; w = next) {
+        next = TAILQ_NEXT(w, link);
+        if (!w->filework) {
+            watcher_free(w);
+            ended--;
+        }
+    }
+}
+
 int watcher_create(struct persistent *p, const struct watcher_spec *spec, struct err *e)
 {
     struct watcher *w = calloc(1, sizeof *w);
@@ -85,6 +102,7 @@ int watcher_create(struct persistent *p, const struct watcher_spec *spec, struct
     }
     random_base36(tail, ID_RANDOM);
     (void)snprintf(w->id, sizeof w->id, "w%s", tail);
+    make_room(p);
     w->home = p;
     w->write = spec->write;
     w->made = spec->made;

@@ -16,7 +16,11 @@
 #include "base/buf.h"
 #include "core/port_files.h"
 
-enum { WATCHER_ID_MAX = 24, WATCHER_BYTES_MAX = 1 << 20 };
+enum {
+    WATCHER_ID_MAX = 24,
+    WATCHER_BYTES_MAX = 1 << 20,
+    WATCHERS_ENDED_MAX = 16, /* of a sandbox: their helper is gone, their events are still there */
+};
 
 struct watcher;
 
