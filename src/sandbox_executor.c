@@ -21,6 +21,7 @@
 #include "app/daemon/lifecycle.h"
 #include "app/daemon/operator_command.h"
 #include "app/daemon/reporting.h"
+#include "app/daemon/supervisor.h"
 #include "app/sandbox/expose.h"
 #include "app/sandbox/sandboxes.h"
 #include "base/clock.h"
@@ -51,11 +52,12 @@ enum { STOP_SIGNALS = ARRAY_LEN(stop_signals) };
 struct daemon {
     struct app app;
     struct boot_identity who;
-    struct auth *auth;                     /* owned */
-    struct http_server *http;              /* owned */
-    struct event *stops[STOP_SIGNALS];     /* owned */
-    struct event *reload;                  /* owned; SIGHUP */
-    struct lifecycle *life;                /* owned */
+    struct auth *auth;                 /* owned */
+    struct http_server *http;          /* owned */
+    struct event *stops[STOP_SIGNALS]; /* owned */
+    struct event *reload;              /* owned; SIGHUP */
+    struct lifecycle *life;            /* owned */
+    struct supervisor supervisor;
     struct customer *customer;             /* owned; NULL: there is no command of the operator */
     int customer_status;                   /* once it has ended by itself */
     char secret[BOOT_SECRET_MAX];          /* from a file; "": from the configuration, or none */
@@ -90,6 +92,7 @@ static void end(struct daemon *d, int exit_code)
     uint64_t grace_ms = d->app.config.shutdown_grace_s * MS_PER_S;
 
     d->ending = true;
+    supervisor_tell(&d->supervisor, "STOPPING=1\n");
     lifecycle_stop(d->life, exit_code);
     http_server_drain(d->http, (uint32_t)grace_ms + LIFECYCLE_REQUESTS_MS, on_http_drained, d);
 }
@@ -383,6 +386,7 @@ static int start(struct daemon *d, struct err *e)
         return -1;
     if (jail_open(d, e) < 0) /* the launcher: before any socket */
         return -1;
+    supervisor_open(&d->supervisor);
     if (pool_dir_open(d, e) < 0 || boot_become(&d->who, e) < 0)
         return -1;
     if (auth_ready(d, e) < 0 || boot_confine(c, &walls, e) < 0)
@@ -506,6 +510,7 @@ static void stop(struct daemon *d)
         event_free(d->reload);
     lifecycle_close(d->life);
     customer_free(d->customer);
+    supervisor_close(&d->supervisor);
     if (a->base)
         event_base_free(a->base);
     explicit_bzero(d->secret, sizeof d->secret);
@@ -555,6 +560,7 @@ static int serve(struct daemon *d)
     banner(d);
     survey_start(a);
     lifecycle_ready(d->life, http_server_port(d->http));
+    supervisor_tell(&d->supervisor, "READY=1\n");
     loop(a);
     log_event(&a->log, LOG_INFO, "stopped", LOG_INT("signal", d->signal));
     return exit_status(d);
@@ -751,6 +757,7 @@ int main(int argc, char **argv, char **envp)
 
     if (!d)
         return EXIT_FAILURE;
+    supervisor_find(&d->supervisor);
     if (config_load(&d->app.config, argc, argv, envp, &e) < 0) {
         (void)fprintf(stderr, "sandbox-executor: %s\n", e.text);
         free(d);
