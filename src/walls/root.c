@@ -60,6 +60,7 @@ static const char *const programs_inside[] = {
     "cells_python.py",
     "cells_javascript.js",
     "cells_bash.sh",
+    "cells_r.R",
     "cells_acorn.js",
     "cells_amaro.js",
 };
@@ -89,6 +90,7 @@ static const char *const etc_shared[] = {
     "bash.bashrc",
     "ImageMagick-6",
     "perl",
+    "R",
     "java-17-openjdk",
     "ca-certificates.conf",
     "rpc",

@@ -2,6 +2,7 @@
 """Live interpreters of persistent sandboxes, and their cells."""
 import concurrent.futures
 import importlib.util
+import shutil
 
 import pytest
 
@@ -15,9 +16,13 @@ COUNT = {  # sets a variable, adds to it, shows it
     "javascript": ("let x = 1", "x += 1; x", "2"),
     "typescript": ("let x: number = 1", "x += 1; x as number", "2"),
     "bash": ("x=1", "x=$((x + 1)); echo $x", None),
+    "r": ("x <- 1", "x <- x + 1; cat(x, '\\n')", None),
 }
-LANGUAGES = [pytest.param(name, marks=needs_ipython) if name == "python" else name for name in COUNT]
-SPIN = {"python": "while True: pass", "javascript": "while (true);", "typescript": "while (true);", "bash": "while :; do :; done"}
+needs_r = pytest.mark.skipif(not shutil.which("Rscript"), reason="R is not installed (tools/install-deps r)")
+MARKS = {"python": needs_ipython, "r": needs_r}
+LANGUAGES = [pytest.param(name, marks=MARKS.get(name, ())) for name in COUNT]
+SPIN = {"python": "while True: pass", "javascript": "while (true);", "typescript": "while (true);", "bash": "while :; do :; done",
+        "r": "repeat {}"}
 
 
 class Sandbox:
@@ -88,7 +93,8 @@ def test_a_cell_that_takes_too_long_is_interrupted_and_the_state_stays(sandbox, 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_an_interpreter_that_dies_is_told_and_another_begins(sandbox, language):
     sandbox.cell(COUNT[language][0], language=language)
-    killed = sandbox.cell({"python": "import os; os.kill(os.getpid(), 9)", "bash": "kill -9 $$"}.get(
+    killed = sandbox.cell({"python": "import os; os.kill(os.getpid(), 9)", "bash": "kill -9 $$",
+                           "r": "tools::pskill(Sys.getpid(), 9)"}.get(
         language, "process.kill(process.pid, 'SIGKILL')"), language=language)
     assert killed["status"] == "crashed" and killed["termination"] == {"reason": "signal", "signal": 9}
     again = sandbox.cell("1", language=language) if language != "bash" else sandbox.cell("echo $x", language="bash")
@@ -114,6 +120,51 @@ def test_a_restart_forgets(sandbox):
     sandbox.cell("x=1", context=context)
     assert sandbox.request("POST", f"/contexts/{context}/restart").json()["id"] == context
     assert sandbox.cell("echo [$x]", context=context)["stdout"] == "[]\n"
+
+
+@needs_r
+def test_what_r_shows(sandbox):
+    def shown(code):
+        cell = sandbox.cell(code, language="r")
+        assert cell["status"] == "ok", cell
+        return cell["stdout"], [one["data"] for one in cell["results"]], [one["main"] for one in cell["results"]]
+
+    assert shown("1; 'a \u20ac'; invisible(2)") == ("[1] 1\n[1] \"a €\"\n", [], [])
+    assert shown("x <- 3\nx * 2") == ("", [{"text/plain": "[1] 6"}], [True])
+    _, (table,), _ = shown("data.frame(a = 1:2, b = c('<x>', NA), d = as.Date(c('2020-01-01', NA)))")
+    assert table["application/vnd.sandbox-executor.table+json"] == {"a": [1, 2], "b": ["<x>", None], "d": ["2020-01-01", None]}
+    assert "<td>&lt;x&gt;</td>" in table["text/html"] and table["text/plain"].startswith("  a ")
+    _, (value,), _ = shown("list(a = 1, b = c(TRUE, NA), c = list())")
+    assert value["application/json"] == {"a": 1, "b": [True, None], "c": []}
+    _, bundles, main = shown("display_html('<b>'); plot(1:3); hist(c(1, 2)); 7")
+    assert [sorted(one) for one in bundles] == [["text/html"], ["text/plain"], ["image/png"], ["image/png"]] and main == [False, True, False, False]
+    assert all(one["image/png"].startswith("iVBORw0KGgo") for one in bundles[2:])
+    assert shown("cat('x'); system('echo y'); cat('z')") == ("xy\nz", [], [])
+
+
+@needs_r
+def test_errors_of_r(sandbox):
+    error = sandbox.cell("f <- function(n) stop('bad ', n)\nf(3)", language="r")["error"]
+    assert (error["name"], error["value"]) == ("simpleError", "bad 3")
+    assert error["traceback"].splitlines()[0] == "Error in f(3): bad 3" and error["traceback"].splitlines()[-1] == "1. f(3)"
+    assert sandbox.cell("x +", language="r")["error"]["name"] == "SyntaxError"
+    assert "y" in sandbox.cell("warning('why'); 1", language="r")["stderr"]
+    assert sandbox.cell("quit()", language="r")["status"] == "crashed"
+    assert sandbox.cell("2", language="r")["restarted"] is True
+
+
+@needs_r
+def test_r_keeps_its_state_when_it_waits_and_is_interrupted(sandbox):
+    sandbox.cell("x <- 1", language="r")
+    for code in ("Sys.sleep(600)", "system('sleep 600')", "readLines(pipe('sleep 600'))"):
+        assert sandbox.cell(code, language="r", timeout=0.2)["status"] == "timeout"
+    assert value(sandbox.cell("x", language="r")) == "[1] 1"
+
+
+@pytest.mark.skipif(bool(shutil.which("Rscript")), reason="R is installed")
+def test_r_where_it_is_not_installed_is_refused_with_its_package(sandbox):
+    got = sandbox.request("POST", "/cells", json={"code": "1", "language": "r"})
+    assert got.status == 400 and "r-base-core" in got.text, got
 
 
 def test_output_of_children_and_of_the_interpreter_come_in_order(sandbox):

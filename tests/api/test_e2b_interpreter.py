@@ -3,12 +3,15 @@
 import importlib.util
 import json
 import re
+import shutil
 
 import pytest
 
 import harness
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("IPython") is None, reason="IPython is not installed")
+
+needs_r = pytest.mark.skipif(not shutil.which("Rscript"), reason="R is not installed (tools/install-deps r)")
 
 
 class Interpreter:
@@ -126,7 +129,7 @@ def test_refusals_are_plain_text(interpreter):
     for body, status, words in [
             ({"code": "1", "context_id": "x"}, 404, "Context x not found"),
             ({"code": "1", "context_id": "x", "language": "python"}, 400, "Only one of context_id or language can be provided"),
-            ({"code": "1", "language": "r"}, 400, "language: must be")]:
+            ({"code": "1", "language": "java"}, 400, "language: must be")]:
         got = interpreter.request("POST", "/execute", body)
         assert got.status == status and got.text.startswith(words), got.text
         assert got.headers["content-type"].startswith("text/plain")
@@ -134,7 +137,9 @@ def test_refusals_are_plain_text(interpreter):
 
 @pytest.mark.parametrize("language, code", [("python", "import os; [os.environ.get('OWN'), os.environ.get('CELL')]"),
                                             ("javascript", "[process.env.OWN, process.env.CELL]"),
-                                            ("bash", "echo \"['$OWN', '$CELL']\"")])
+                                            ("bash", "echo \"['$OWN', '$CELL']\""),
+                                            pytest.param("r", "cat(sprintf(\"['%s', '%s']\", Sys.getenv('OWN'), Sys.getenv('CELL')))",
+                                                         marks=needs_r)])
 def test_variables_of_a_cell_are_taken_back(interpreter, language, code):
     def seen(**fields):
         return next(line["text"] for line in interpreter.lines(code, language=language, **fields)

@@ -59,7 +59,7 @@ await check('commands.run: its time is over', () =>
     await until(async () => (await sandbox.commands.run(`pgrep -fx '${text(1007)}' || true`)).stdout === '', 'the end of the command')
   }))
 
-await check('commands.run: background', () =>
+await check('CommandHandle.wait', () =>
   withSandbox(async (sandbox) => {
     const command = await sandbox.commands.run('echo one; sleep 0.1; echo two', { background: true })
     assert.ok(command.pid > 1)
@@ -141,6 +141,39 @@ await check('commands.sendStdin', () =>
     await sandbox.commands.closeStdin(command.pid)
     assert.equal((await command.wait()).stdout, 'got one\n' + long)
     await assert.rejects(sandbox.commands.sendStdin(command.pid, 'x'), e2b.NotFoundError)
+  }))
+
+await check('CommandHandle.kill', () =>
+  withSandbox(async (sandbox) => {
+    const command = await sandbox.commands.run(text(1014), { background: true, timeoutMs: 0 })
+    assert.equal(await command.kill(), true)
+    assert.equal((await command.wait().catch((e) => e)).error, 'signal: killed')
+    assert.equal(await command.kill(), false)
+  }))
+
+await check('CommandHandle.disconnect', () =>
+  withSandbox(async (sandbox) => {
+    const command = await sandbox.commands.run(text(1015), { background: true, timeoutMs: 0 })
+    await command.disconnect()
+    assert.deepEqual((await sandbox.commands.list()).map((one) => one.pid), [command.pid])
+  }))
+
+const closing = (own) => () =>
+  withSandbox(async (sandbox) => {
+    const command = await sandbox.commands.run('cat; echo end', { background: true, stdin: true, timeoutMs: 0 })
+    await (own ? command.sendStdin('in\n') : sandbox.commands.sendStdin(command.pid, 'in\n'))
+    await (own ? command.closeStdin() : sandbox.commands.closeStdin(command.pid))
+    assert.equal((await command.wait()).stdout, 'in\nend\n')
+  })
+
+await check('commands.closeStdin', closing(false))
+await check('CommandHandle.closeStdin', closing(true))
+
+await check('CommandHandle.sendStdin', () =>
+  withSandbox(async (sandbox) => {
+    const command = await sandbox.commands.run('read a; echo got $a', { background: true, stdin: true, timeoutMs: 0 })
+    await command.sendStdin('one\n')
+    assert.equal((await command.wait()).stdout, 'got one\n')
   }))
 
 await check('commands.sendStdin: none is open', () =>

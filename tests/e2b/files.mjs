@@ -212,7 +212,7 @@ await withSandbox(async (sandbox) => {
     assert.equal((await fetchUrl(url)).status, 401)
   })
 
-  await check('files: what commands see', async () => {
+  await check('files.write: what commands see', async () => {
     await files.write('seen.sh', 'x')
     assert.equal((await files.getInfo('seen.sh')).owner, 'user')
   })

@@ -196,8 +196,23 @@ await check('runCode: bash', () =>
     assert.equal((await sandbox.runCode('echo again $v', { language: 'bash' })).logs.stdout.join(''), 'again 1\n')
   }))
 
+await inSandbox(async (sandbox) => {
+  if ((await sandbox.commands.run('command -v Rscript || true')).stdout === '') return
+  await check('runCode: r', async () => {
+    const language = 'r'
+    await sandbox.runCode('x <- c(1, 2)', { language })
+    assert.equal((await sandbox.runCode('sum(x)', { language })).text, '[1] 3')
+    const drawn = await sandbox.runCode('plot(x); data.frame(a = x)', { language })
+    assert.deepEqual(drawn.results[0].data, { a: [1, 2] })
+    assert.match(drawn.results[1].png, PNG)
+    assert.equal((await sandbox.runCode('stop("no")', { language })).error.value, 'no')
+    await assert.rejects(sandbox.runCode('repeat {}', { language, timeoutMs: 300 }), interpreter.TimeoutError)
+    assert.equal((await sandbox.runCode('length(x)', { language })).text, '[1] 2')
+  })
+})
+
 await check('runCode: a language that is not there', () =>
-  inSandbox((sandbox) => assert.rejects(sandbox.runCode('1', { language: 'r' }), /400/)))
+  inSandbox((sandbox) => assert.rejects(sandbox.runCode('1', { language: 'java' }), /400/)))
 
 await check('createCodeContext', () =>
   inSandbox(async (sandbox) => {

@@ -113,10 +113,21 @@ await check('Sandbox.getHost', () =>
     assert.equal((await get(host)).status, 502)
   }))
 
-await check('Sandbox.createSnapshot', () =>
+await check('Sandbox.betaPause', () =>
   withSandbox(async (sandbox) => {
-    if (sandbox.createSnapshot) await assert.rejects(sandbox.createSnapshot(), /no snapshots/)
+    await sandbox.betaPause()
+    assert.equal((await sandbox.getInfo()).state, 'paused')
   }))
+
+await check('Sandbox.create: paused at its end, woken by a request', async () => {
+  const options = { timeoutMs: 1000, lifecycle: { onTimeout: 'pause', autoResume: true } }
+  await withSandbox(async (sandbox) => {
+    await until(async () => (await sandbox.getInfo()).state === 'paused', 'the end of its time')
+    const told = await sandbox.getInfo()
+    assert.deepEqual(told.lifecycle, { onTimeout: 'pause', autoResume: true })
+    assert.equal((await sandbox.commands.run('echo awake')).stdout, 'awake\n')
+  }, options)
+})
 
 await check('Sandbox.pause', () =>
   withSandbox(async (sandbox) => {

@@ -64,6 +64,16 @@ await withSandbox(async (sandbox) => {
     })
   }
 
+  await check('WatchHandle.stop', async () => {
+    await files.makeDir('stopped')
+    const seen = []
+    const handle = await files.watchDir('stopped', (event) => { seen.push(event) })
+    await handle.stop()
+    const after = await watched('stopped', {}, () => files.write('stopped/x', 'x'), (all) => has(all, Type.CREATE, 'x'))
+    assert.ok(after.length > 0)
+    assert.deepEqual(seen, [])
+  })
+
   await check('files.watchDir: errors', async () => {
     await assert.rejects(files.watchDir('not there', () => {}), NotFoundError)
     await files.write('plain', '')

@@ -3,6 +3,7 @@
 
 #include <event2/event.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/daemon/app.h"
 #include "base/jw.h"
@@ -16,6 +17,7 @@ enum { ESCAPE_FACTOR = 6, CELL_SLACK = 512, TYPE_MAX = 16, TOKEN_N = 16, ARGV_MA
 /* An interpreter and how it is told a cell. */
 struct cells_language {
     const char *name, *alias[3];
+    const char *package;         /* of Debian, that a host may be without; NULL: hosts have it */
     const char *argv[ARGV_MAX];  /* the file, then the program's own */
     enum plan_template template; /* that it is a copy of, where there is one */
     bool plain; /* lines: token, number of variables, each, then code; else an object with id, code
@@ -33,6 +35,8 @@ static const struct cells_language languages[] = {
      .argv = {"/usr/bin/node", "node", CELLS "cells_javascript.js", "--typescript"}},
     {.name = "bash", .alias = {"sh", "shell"}, .plain = true,
      .argv = {"/bin/bash", "bash", "--noprofile", "--rcfile", CELLS "cells_bash.sh", "-i"}},
+    {.name = "r", .alias = {"R", "rscript"}, .plain = true, .package = "r-base-core",
+     .argv = {"/usr/bin/Rscript", "Rscript", "--vanilla", CELLS "cells_r.R"}},
 };
 /* clang-format on */
 
@@ -84,10 +88,18 @@ static bool is_named(const struct cells_language *l, struct bytes name)
 
 static const struct cells_language *cells_language_find(struct bytes name, struct err *e)
 {
-    for (size_t i = 0; i < ARRAY_LEN(languages); i++)
+    const struct cells_language *l = NULL;
+
+    for (size_t i = 0; i < ARRAY_LEN(languages) && !l; i++)
         if (is_named(&languages[i], name))
-            return &languages[i];
-    (void)err_set(e, ERR_CALLER, "language: must be python, javascript, typescript or bash");
+            l = &languages[i];
+    if (l && (!l->package || access(l->argv[0], X_OK) == 0))
+        return l;
+    if (l)
+        (void)err_set(e, ERR_CALLER, "language: %s is not installed on this host (package %s)",
+                      l->name, l->package);
+    else
+        (void)err_set(e, ERR_CALLER, "language: must be python, javascript, typescript, bash or r");
     return NULL;
 }
 
@@ -536,7 +548,7 @@ void context_interrupt(struct context *x)
         cell_interrupt(c);
 }
 
-/* As bash reads it: $'…' on one line. */
+/* As bash reads it, and R behind the dollar: $'…' on one line. */
 static void put_quoted(struct buf *out, struct bytes v)
 {
     (void)buf_puts(out, "$'");
@@ -596,7 +608,7 @@ static int write_frame(struct cell *c, const struct cells_language *l, const str
     return 0;
 }
 
-/* For bash it goes into the text of a program. */
+/* In plain text it goes into a program. */
 static bool may_be_set(const struct cells_language *l, struct bytes name)
 {
     static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
@@ -629,7 +641,7 @@ int cell_start(struct context *x, const struct cell_order *o, const struct cell_
     if (x->cells_n >= CONTEXT_QUEUE_MAX)
         return err_set(e, ERR_BUSY, "%d cells wait in this context already", CONTEXT_QUEUE_MAX);
     if (x->language->plain && o->code.n > 0 && memchr(o->code.p, '\0', o->code.n))
-        return err_set(e, ERR_CALLER, "code: bash takes no NUL byte");
+        return err_set(e, ERR_CALLER, "code: %s takes no NUL byte", x->language->name);
     if (check_env(x->language, o, e) < 0)
         return -1;
     if (context_up(x, e) < 0)

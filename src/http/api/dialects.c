@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The families of endpoints, one row each: a folder beside this file defines NAME_dialect (e2b has
- * four). The first answers what belongs to none.
+ * five). The first answers what belongs to none.
  */
 #include "http/api/api.h"
 
@@ -16,6 +16,7 @@
     row(mcp) \
     row(mcp_other) \
     row(e2b) \
+    row(e2b_preflight) \
     row(e2b_envd) \
     row(e2b_interpreter) \
     row(e2b_ports)

@@ -22,7 +22,6 @@ enum {
     NS_PER_US = 1000,
     PAIRS_MAX = 1000,
     METRICS_MAX = 4096,
-    FOREVER_S = 365 * 86400,
 };
 
 static void reply_made(struct http_call *c, int status, const struct persistent *p)
@@ -263,7 +262,7 @@ void e2b_kill(struct http_call *c)
 /* ---- its life ---- */
 
 struct life_body {
-    int64_t timeout_s; /* below 0: not given */
+    int64_t timeout_s; /* below 0: as 0 */
     bool auto_pause;
     struct json_value memory;
 };
@@ -271,8 +270,8 @@ struct life_body {
 /* clang-format off */
 #define AT(member) offsetof(struct life_body, member)
 static const struct shape_field life_fields[] = {
-    {"timeout", SHAPE_INT, 0, AT(timeout_s)},
-    {"duration", SHAPE_INT, 0, AT(timeout_s)},
+    {"timeout", SHAPE_INT, 0, AT(timeout_s), INT32_MIN},
+    {"duration", SHAPE_INT, 0, AT(timeout_s), INT32_MIN},
     {"autoPause", SHAPE_BOOL, 0, AT(auto_pause)},
     {"memory", SHAPE_RAW, 0, AT(memory)},
 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * E2B's wire, so that E2B's SDKs work unchanged: four dialects, because it speaks of errors in four
- * ways.
+ * ways, and one for what browsers ask before the SDK's request.
  *
  *   e2b              the control plane, at /sandboxes, /v2/sandboxes, /templates, …
  *   e2b_envd         port 49983 of a sandbox: files (REST) and RPC in the Connect protocol
  *   e2b_interpreter  port 49999 of a sandbox: cells, one JSON object per line
  *   e2b_ports        any other port of a sandbox: a reverse proxy
+ *   e2b_preflight    OPTIONS of a web page for one of the first three (browser.h)
  *
  * What is for a sandbox is claimed by its Host or headers before any path is looked at (target.h):
  * POST /execute, GET /health and GET /metrics mean something else without them. A request is
@@ -53,3 +54,5 @@ api_fn e2b_execute, e2b_contexts_create, e2b_contexts_list, e2b_context_delete;
 api_fn e2b_context_restart, e2b_interpreter_health;
 /* e2b_ports */
 api_fn e2b_port;
+/* e2b_preflight */
+api_fn e2b_preflight;

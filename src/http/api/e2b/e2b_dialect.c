@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* E2B's services: the rows. */
+#include "http/api/e2b/browser.h"
 #include "http/api/e2b/e2b.h"
 #include "http/api/e2b/replies.h"
 #include "http/api/e2b/target.h"
@@ -73,6 +74,10 @@ static const struct route ports_rows[] = {
      "a server inside the sandbox", any_size},
 };
 
+static const struct route preflight_rows[] = {
+    {"OPTIONS", "/**", e2b_preflight, 0, "preflight", "may a web page send this"},
+};
+
 static const struct route control_rows[] = {
     {"POST",   "/v2/sandboxes",                 e2b_create,         ROUTE_AUTH | ROUTE_BODY, "control", "make a sandbox"},
     {"POST",   "/sandboxes",                    e2b_create_old,     ROUTE_AUTH | ROUTE_BODY, "control", "make a sandbox"},
@@ -124,6 +129,7 @@ const struct dialect e2b_dialect = {
     .traits = DIALECT_ELSEWHERE,
     .lenient = true,
     .secret = api_key,
+    .admit = e2b_admit_browser,
     .refuse = e2b_refuse,
     .error = e2b_error,
     .issues = e2b_issues,
@@ -164,6 +170,20 @@ const struct dialect e2b_ports_dialect = {
     .routes = {ports_rows, ARRAY_LEN(ports_rows)},
     .claims = e2b_claims_port,
     .admit = e2b_admit_port,
+    .traits = DIALECT_ELSEWHERE | DIALECT_CLAIMED,
+    .lenient = true,
+    .refuse = e2b_refuse,
+    .error = e2b_error,
+    .issues = e2b_issues,
+};
+
+const struct dialect e2b_preflight_dialect = {
+    .name = "e2b_preflight",
+    .title = "Questions of browsers",
+    .about = "May a web page use E2B's SDKs here?",
+    .routes = {preflight_rows, ARRAY_LEN(preflight_rows)},
+    .claims = e2b_claims_preflight,
+    .admit = e2b_admit_browser,
     .traits = DIALECT_ELSEWHERE | DIALECT_CLAIMED,
     .lenient = true,
     .refuse = e2b_refuse,

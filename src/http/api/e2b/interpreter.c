@@ -42,7 +42,7 @@ struct context_body {
 /* clang-format off */
 #define AT(member) offsetof(struct context_body, member)
 static const struct shape_field context_fields[] = {
-    {"language", SHAPE_STRING, 0, AT(language), .help = "python (default), javascript, typescript or bash"},
+    {"language", SHAPE_STRING, 0, AT(language), .help = "python (default), javascript, typescript, bash or r"},
     {"cwd", SHAPE_STRING, 0, AT(cwd), .help = "where it begins"},
 };
 #undef AT
@@ -182,7 +182,7 @@ struct cell_body {
 static const struct shape_field cell_fields[] = {
     {"code", SHAPE_STRING, SHAPE_REQUIRED, AT(code), .max = CELL_CODE_MAX, .help = "what is run"},
     {"context_id", SHAPE_STRING, 0, AT(context), .help = "default: the context of the language"},
-    {"language", SHAPE_STRING, 0, AT(language), .help = "python (default), javascript, typescript or bash"},
+    {"language", SHAPE_STRING, 0, AT(language), .help = "python (default), javascript, typescript, bash or r"},
     {"env_vars", SHAPE_STRINGS, 0, AT(env), 0, ENV_MAX, .help = "variables of this cell only"},
 };
 #undef AT

@@ -6,6 +6,7 @@
 #include "app/daemon/app.h"
 #include "app/sandbox/file_signature.h"
 #include "base/secret.h"
+#include "http/api/e2b/browser.h"
 #include "http/api/e2b/connect.h"
 #include "http/api/e2b/e2b.h"
 
@@ -240,6 +241,7 @@ bool e2b_admit_envd(struct http_call *c)
     struct persistent *p;
     struct target t;
 
+    (void)e2b_admit_browser(c);
     target_of(c, &t);
     p = find(c, &t);
     if (!p && !t.id[0])
@@ -261,6 +263,7 @@ bool e2b_admit_interpreter(struct http_call *c)
     struct persistent *p;
     struct target t;
 
+    (void)e2b_admit_browser(c);
     target_of(c, &t);
     p = find(c, &t);
     if (!p) {

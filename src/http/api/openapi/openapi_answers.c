@@ -381,7 +381,7 @@ static const struct openapi_member sandbox_processes_members[] = {
 
 static const struct openapi_member context_members[] = {
     {"id", T_STRING, ""},
-    {"language", T_STRING, "python, javascript, typescript or bash"},
+    {"language", T_STRING, "python, javascript, typescript, bash or r"},
     {"cwd", T_STRING, "where it began"},
     {"state", T_STRING, "starting, idle, busy or down"},
     {"default", T_BOOL, "made on first use for cells that name only a language"},

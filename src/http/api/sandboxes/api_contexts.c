@@ -43,7 +43,7 @@ struct context_body {
 /* clang-format off */
 #define AT(member) offsetof(struct context_body, member)
 static const struct shape_field context_fields[] = {
-    {"language", SHAPE_STRING, 0, AT(language), .help = "python (default), javascript, typescript or bash"},
+    {"language", SHAPE_STRING, 0, AT(language), .help = "python (default), javascript, typescript, bash or r"},
     {"cwd", SHAPE_STRING, 0, AT(cwd), .help = "where it begins, default /workspace"},
 };
 #undef AT
@@ -204,7 +204,7 @@ static const struct shape_field cell_fields[] = {
     {"code", SHAPE_STRING, SHAPE_REQUIRED, AT(code), .max = CELL_CODE_MAX, .help = "what is run"},
     {"context", SHAPE_STRING, 0, AT(context), .help = "id of a context; default: the one of the language"},
     {"language", SHAPE_STRING, 0, AT(language),
-     .help = "python (default), javascript, typescript or bash: the sandbox's default context of it"},
+     .help = "python (default), javascript, typescript, bash or r: the sandbox's default context of it"},
     {"env", SHAPE_STRINGS, 0, AT(env), 0, ENV_MAX, .help = "variables of this cell only"},
     {"timeout", SHAPE_NUMBER, 0, AT(timeout_s), 0, TIMEOUT_MAX_S,
      .help = "seconds after which it is interrupted; default 300; 0: never"},
