@@ -342,6 +342,7 @@ static void throw_away(struct conn *c)
 static void on_read(evutil_socket_t fd, short what, void *user)
 {
     struct conn *c = user;
+    size_t room;
     ssize_t n;
 
     (void)fd;
@@ -350,7 +351,12 @@ static void on_read(evutil_socket_t fd, short what, void *user)
         throw_away(c);
         return;
     }
-    n = conn_read(c, conn_read_room(c));
+    room = conn_read_room(c);
+    if (room == 0) { /* since we were woken so much was written that nothing more is taken in */
+        conn_listen(c);
+        return;
+    }
+    n = conn_read(c, room);
     if (n > 0)
         input(c, (size_t)n);
     else if (n == 0)
