@@ -30,32 +30,23 @@ static int become(const char *program, char *args[])
     return CMD_FAILED;
 }
 
-/* Is there something to say instead of becoming the daemon, whose own --help is another? */
-static bool is_usage_wanted(int argc, char **argv, const char *usage, int *ret_status)
+/* The program that carries it out reads what it is given; only so much can be passed on. */
+static bool is_too_much(const struct args *a)
 {
-    bool many = argc > DAEMON_ARGS_MAX;
-    bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
-
-    if (!many && !help)
+    if (a->n <= DAEMON_ARGS_MAX)
         return false;
-    (void)fputs(usage, many ? stderr : stdout);
-    *ret_status = many ? CMD_USAGE : EXIT_SUCCESS;
+    (void)fprintf(stderr, "sbx: at most %d arguments\n", DAEMON_ARGS_MAX);
     return true;
 }
 
-int cmd_doctor(int argc, char **argv)
+int cmd_doctor(const struct args *a)
 {
-    static const char usage[] =
-        "usage: sbx doctor [OPTION OF sandbox-executor...]\n\n"
-        "Says what this host can isolate with these options, and what is in the way of more.\n"
-        "sandbox-executor --help lists the options.\n";
     char *args[DAEMON_ARGS_MAX + 3] = {(char[]){"sandbox-executor"}, (char[]){"--check-host"}};
-    int status;
 
-    if (is_usage_wanted(argc, argv, usage, &status))
-        return status;
-    for (int i = 1; i < argc; i++)
-        args[i + 1] = argv[i];
+    if (is_too_much(a))
+        return CMD_USAGE;
+    for (int i = 0; i < a->n; i++)
+        args[i + 2] = a->operand[i];
     return become("sandbox-executor", args);
 }
 
@@ -71,22 +62,19 @@ static bool is_of_selftest(const char *arg)
     return false;
 }
 
-int cmd_selftest(int argc, char **argv)
+int cmd_selftest(const struct args *a)
 {
-    static const char usage[] =
-        "usage: sbx selftest [--json] [--jail=NAME] [--only=TEXT] [--slow=N] [--witness-check]\n"
-        "                    [--list] [OPTION OF sandbox-executor...]\n";
     char *args[DAEMON_ARGS_MAX + 3] = {(char[]){"sandbox-selftest"}};
-    int n = 1, status;
+    int n = 1;
 
-    if (is_usage_wanted(argc, argv, usage, &status))
-        return status;
-    for (int i = 1; i < argc; i++)
-        if (!is_of_selftest(argv[i]))
-            args[n++] = argv[i];
+    if (is_too_much(a))
+        return CMD_USAGE;
+    for (int i = 0; i < a->n; i++)
+        if (!is_of_selftest(a->operand[i]))
+            args[n++] = a->operand[i];
     args[n++] = (char[]){"--"};
-    for (int i = 1; i < argc; i++)
-        if (is_of_selftest(argv[i]))
-            args[n++] = argv[i];
+    for (int i = 0; i < a->n; i++)
+        if (is_of_selftest(a->operand[i]))
+            args[n++] = a->operand[i];
     return become("sandbox-selftest", args);
 }

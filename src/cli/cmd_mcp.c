@@ -7,7 +7,6 @@
  * when the daemon that it has started itself has.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,15 +32,6 @@ enum {
     PIPE_SURE = 4096,  /* a pipe that can be written to takes so many bytes (PIPE_BUF) */
     REST_US = 1500000, /* requests under way may end in that time after the end of the input */
 };
-
-static const char usage_text[] =
-    "usage: sbx mcp [OPTION...]\n\n"
-    "  -u, --url URL         of a running daemon; default $SANDBOX_URL, or\n"
-    "                        http://127.0.0.1:$EXECUTOR_PORT (8080)\n"
-    "  -p, --private         start a daemon of its own in any case\n\n"
-    "A server of the Model Context Protocol on standard input and output. Where no daemon was "
-    "named\n"
-    "and none is found, it starts one of its own and ends it when it ends.\n";
 
 struct mcp {
     struct private_daemon own;
@@ -248,33 +238,12 @@ static int serve(const char *url, bool own)
     return r < 0 ? CMD_FAILED : EXIT_SUCCESS;
 }
 
-static int usage(FILE *out)
+int cmd_mcp(const struct args *a)
 {
-    (void)fputs(usage_text, out);
-    return out == stdout ? EXIT_SUCCESS : CMD_USAGE;
-}
+    const char *url = args_option(a, "url");
+    bool own = args_option(a, "private") != NULL;
 
-int cmd_mcp(int argc, char **argv)
-{
-    static const struct option longs[] = {
-        {"url",        required_argument, NULL, 'u'},
-        {"private",        no_argument, NULL, 'p'},
-        {"help",            no_argument, NULL, 'h'},
-        {0},
-    };
-    const char *url = NULL;
-    bool own = false;
-    int c;
-
-    while ((c = getopt_long(argc, argv, "u:ph", longs, NULL)) != -1) {
-        if (c == 'u')
-            url = optarg;
-        else if (c == 'p')
-            own = true;
-        else
-            return usage(c == 'h' ? stdout : stderr);
-    }
-    if (optind != argc || (own && url))
-        return usage(stderr);
+    if (a->n > 0 || (own && url))
+        return args_wrong(a, own && url ? "--private starts a daemon: there is no other" : NULL);
     return serve(url, own);
 }

@@ -1,96 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sbx run: one file to POST /execute, and its result as if the program had run here: output on the
- * same streams, the same exit status, a returned value on a last line.
+ * same streams as it comes, the same exit status, a returned value on a last line.
+ *
+ * Ctrl-C ends the execution by DELETE and still shows its result; the second one does not wait.
  */
-#include <errno.h>
-#include <getopt.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/json.h"
-#include "base/jw.h"
-#include "cli/cmds.h"
-#include "cli/http.h"
+#include "cli/event_lines.h"
+#include "cli/read_file.h"
+#include "cli/stops.h"
+#include "cli/talk.h"
 #include "core/languages.h"
 
-enum {
-    CODE_MAX = 64 << 20,
-    ANSWER_MAX = 256 << 20,
-    REQUEST_MAX = 512 << 20,
-};
+enum { CODE_MAX = 64 << 20, RESULT_MAX = 256 << 20, LOCATION_MAX = 512 };
 
-struct run_options {
-    const char *language, *event, *timeout, *url, *file;
-    bool json;
+struct running {
+    struct talk *talk;
+    struct http_exchange *cancelling; /* under way */
+    struct event_lines events;
+    struct buf result;
+    struct http_answer refusal; /* what an answer that is no stream says */
+    struct err e;
+    char location[LOCATION_MAX]; /* of the execution; "": not known yet */
+    bool stream, over, whole;
+    int interrupts;
 };
-
-static const char usage_text[] =
-    "usage: sbx run [OPTION...] FILE|-\n\n"
-    "  -l, --language NAME   python, javascript or shell; default: by the ending of FILE\n"
-    "  -e, --event JSON      object for the handler\n"
-    "  -t, --timeout SECONDS wall time\n"
-    "  -u, --url URL         of the daemon; default $SANDBOX_URL, or\n"
-    "                        http://127.0.0.1:$EXECUTOR_PORT (8080)\n"
-    "  -j, --json            print the complete result\n\n"
-    "The secret is $SANDBOX_SECRET, what is in the file $SANDBOX_SECRET_FILE, or what the daemon\n"
-    "keeps in its state directory.\n";
 
 /* ---- what is sent ---- */
 
-static const char *language_of(const char *file)
+static int write_request(const struct args *a, const char *language, const struct buf *code,
+                         struct buf *out)
 {
-    const char *dot = strrchr(file, '.');
-    const struct call_lang *l;
-
-    for (size_t i = 0; dot && (l = language(i)); i++)
-        for (size_t k = 0; k < LANGUAGE_ENDINGS_MAX && l->ending[k]; k++)
-            if (l->flags & LANGUAGE_EXECUTE && strcmp(dot, l->ending[k]) == 0)
-                return l->name;
-    return NULL;
-}
-
-static int read_all(FILE *f, struct buf *out)
-{
-    char part[16384];
-    size_t n;
-
-    while ((n = fread(part, 1, sizeof part, f)) > 0) {
-        if (buf_put(out, part, n) < 0)
-            return -EFBIG;
-    }
-    return ferror(f) ? -EIO : 0;
-}
-
-static int read_code(const char *file, struct buf *out)
-{
-    FILE *f = strcmp(file, "-") == 0 ? stdin : fopen(file, "re");
-    int r = f ? read_all(f, out) : -errno;
-
-    if (f && f != stdin)
-        (void)fclose(f);
-    if (r < 0)
-        (void)fprintf(stderr, "sbx: %s: %s\n", file, strerror(-r));
-    return r;
-}
-
-static int write_request(const struct run_options *o, const struct buf *code, struct buf *out)
-{
+    const char *event = args_option(a, "event"), *timeout = args_option(a, "timeout");
     struct json_value v;
     struct err e;
     struct jw w = JW(out);
 
     jw_object(&w);
-    jw_kv_string(&w, "language", o->language);
+    jw_kv_string(&w, "language", language);
     jw_kv_bytes(&w, "code", code->p ? code->p : "", code->n);
-    if (o->timeout)
-        jw_kv_string(&w, "timeout", o->timeout);
-    if (o->event) {
-        if (json_parse(o->event, strlen(o->event), 0, &v, &e) < 0) {
+    if (timeout)
+        jw_kv_string(&w, "timeout", timeout);
+    if (put_pairs(&w, a, "env", "env_vars") < 0)
+        return -1;
+    if (event) {
+        if (json_parse(event, strlen(event), 0, &v, &e) < 0) {
             (void)fprintf(stderr, "sbx: --event: %s\n", e.text);
             return -1;
         }
@@ -101,37 +59,11 @@ static int write_request(const struct run_options *o, const struct buf *code, st
     return out->failed ? -1 : 0;
 }
 
-/* ---- the exchange ---- */
-
-/* -1 after saying why. */
-static int exchange(const struct run_options *o, const struct buf *request,
-                    struct http_answer *answer)
-{
-    struct daemon_at at;
-    struct http *h = NULL;
-    struct err e = {0};
-    struct http_request r = {.path = "/execute", .body = request->p, .body_n = request->n};
-    int n = daemon_at_find(o->url, &at, &e);
-
-    if (n == 0)
-        n = http_open(&at, &h, &e);
-    if (n == 0)
-        n = http_ask(h, &r, answer, &e);
-    if (n == 0 && answer->status != 200) {
-        http_answer_words(answer, &e);
-        n = -1;
-    }
-    if (n < 0)
-        (void)fprintf(stderr, "sbx: %s\n", e.text);
-    http_close(h);
-    return n;
-}
-
 /* ---- what comes back ---- */
 
 static void print_member(struct json_value answer, const char *name, FILE *to)
 {
-    struct buf text = BUF_INIT(ANSWER_MAX);
+    struct buf text = BUF_INIT(RESULT_MAX);
     struct json_value v;
 
     if (json_get(answer, name, &v) && v.type == JSON_STRING &&
@@ -140,87 +72,179 @@ static void print_member(struct json_value answer, const char *name, FILE *to)
     buf_done(&text);
 }
 
-static int print_result(const struct buf *answer, bool whole)
+static int on_event(void *user, const struct event_seen *ev)
+{
+    struct running *r = user;
+    bool err = strcmp(ev->name, "stderr") == 0;
+    struct json_value v;
+    struct err e;
+
+    if (strcmp(ev->name, "result") == 0)
+        return buf_put(&r->result, ev->data, ev->n);
+    if (r->talk->json || (!err && strcmp(ev->name, "stdout") != 0) ||
+        json_parse(ev->data, ev->n, 0, &v, &e) < 0)
+        return 0;
+    print_member(v, "data", err ? stderr : stdout);
+    (void)fflush(stdout);
+    return 0;
+}
+
+static int on_head(void *user, const struct http_head *head)
+{
+    struct running *r = user;
+
+    r->refusal.status = head->status;
+    r->stream = head->status == 200;
+    return 0;
+}
+
+static void on_line(void *user, const char *name, const char *value)
+{
+    struct running *r = user;
+
+    if (strcmp(name, "location") == 0 && strlen(value) < sizeof r->location)
+        (void)snprintf(r->location, sizeof r->location, "%s", value);
+}
+
+static int on_part(void *user, const char *p, size_t n)
+{
+    struct running *r = user;
+
+    return r->stream ? event_lines_feed(&r->events, p, n, on_event, r)
+                     : buf_put(&r->refusal.body, p, n);
+}
+
+static void on_done(void *user, const struct http_end *end)
+{
+    struct running *r = user;
+
+    r->over = true;
+    r->whole = end->whole;
+    if (end->e)
+        r->e = *end->e;
+}
+
+static void on_cancelled(void *user, const struct http_end *end)
+{
+    struct running *r = user;
+
+    (void)end;
+    r->cancelling = NULL;
+}
+
+/* 0; -1: it is not waited for any longer. */
+static int interrupt(struct running *r, struct http_request *cancel)
+{
+    struct err e;
+
+    if (++r->interrupts > 1 || !r->location[0])
+        return -1;
+    *cancel = (struct http_request){
+        .method = "DELETE", .path = r->location, .done = on_cancelled, .user = r};
+    return http_start(r->talk->http, cancel, &r->cancelling, &e);
+}
+
+/* -1 after saying why; 0: there is a result. */
+static int exchange(struct running *r, const struct buf *body)
+{
+    struct http_request cancel, ask = {.path = "/execute",
+                                       .lines = {"Accept: text/event-stream"},
+                                       .body = body->p,
+                                       .body_n = body->n,
+                                       .line = on_line,
+                                       .head = on_head,
+                                       .part = on_part,
+                                       .done = on_done,
+                                       .user = r};
+    struct http_exchange *x = NULL;
+    cleanup_close int stops = stops_open();
+    int sig, got = http_start(r->talk->http, &ask, &x, &r->e);
+
+    while (got == 0 && !r->over) {
+        struct pollfd fd = {.fd = stops, .events = POLLIN};
+
+        got = http_wait(r->talk->http, &fd, 1, -1, &r->e);
+        sig = stops_take(stops);
+        if (got == 0 && !r->over && sig && sig != SIGWINCH && interrupt(r, &cancel) < 0)
+            got = err_set(&r->e, ERR_CALLER, "interrupted; the run is cancelled");
+    }
+    http_cancel(r->cancelling);
+    if (r->over && r->whole && !r->stream)
+        http_answer_words(&r->refusal, &r->e);
+    else if (got == 0 && r->result.n > 0)
+        return 0;
+    else if (r->over && r->whole)
+        (void)err_set(&r->e, ERR_HOST, "the daemon has sent no result");
+    talk_say(&r->e);
+    return -1;
+}
+
+/* In a word why it ended, if it was not by itself. */
+static void print_end(struct json_value result)
+{
+    struct json_value why = json_member(result, "termination");
+    cleanup_free char *reason = NULL, *hint = NULL;
+
+    if (!why.p || member_is(why, "reason", "exit") || member_is(why, "reason", "signal"))
+        return;
+    reason = member_text(why, "reason");
+    hint = member_text(why, "hint");
+    (void)fprintf(stderr, "sbx: ended by: %s%s%s\n", reason ? reason : "", hint ? "; " : "",
+                  hint ? hint : "");
+}
+
+static int print_result(const struct running *r)
 {
     struct json_value body, v;
     struct err e;
     int64_t code = -1;
 
-    if (json_parse(answer->p ? answer->p : "", answer->n, 0, &body, &e) < 0) {
+    if (json_parse(r->result.p, r->result.n, 0, &body, &e) < 0) {
         (void)fprintf(stderr, "sbx: the answer is not JSON: %s\n", e.text);
         return CMD_FAILED;
     }
-    if (whole) {
-        (void)printf("%.*s\n", (int)body.n, body.p);
+    if (r->talk->json) {
+        talk_print(body);
     } else {
-        print_member(body, "stdout", stdout);
-        (void)fflush(stdout);
-        print_member(body, "stderr", stderr);
         if (json_get(body, "return_value", &v) && v.type != JSON_NULL)
-            (void)printf("%.*s\n", (int)v.n, v.p);
+            talk_print(v);
+        (void)fflush(stdout);
+        print_end(body);
     }
+    if (r->interrupts)
+        return CMD_INTERRUPTED;
     if (json_get(body, "exit_code", &v) && json_to_int(v, &code) && code >= 0)
         return (int)code;
-    return json_get(body, "status", &v) && v.n == 9 && memcmp(v.p, "\"timeout\"", 9) == 0
-               ? CMD_TIMEOUT
-               : CMD_FAILED;
+    return member_is(body, "status", "timeout") ? CMD_TIMEOUT : CMD_FAILED;
 }
 
-static int run(const struct run_options *o)
+int cmd_run(const struct args *a)
 {
-    cleanup_with(buf_done) struct buf code = BUF_INIT(CODE_MAX);
-    cleanup_with(buf_done) struct buf request = BUF_INIT(REQUEST_MAX);
-    cleanup_with(http_answer_done) struct http_answer answer = {0};
+    cleanup_with(talk_close) struct talk t = {0};
+    cleanup_with(buf_done) struct buf code = BUF_INIT(CODE_MAX), body = BUF_INIT(TALK_BODY_MAX);
+    struct running r = {
+        .talk = &t, .result = BUF_INIT(RESULT_MAX), .refusal = {.body = BUF_INIT(RESULT_MAX)}};
+    const char *language = args_option(a, "language");
+    int status = CMD_FAILED;
 
-    (void)signal(SIGPIPE, SIG_IGN);
-    if (read_code(o->file, &code) < 0 || write_request(o, &code, &request) < 0)
-        return CMD_FAILED;
-    if (exchange(o, &request, &answer) < 0)
-        return CMD_FAILED;
-    return print_result(&answer.body, o->json);
-}
-
-static int usage(FILE *out)
-{
-    (void)fputs(usage_text, out);
-    return out == stdout ? EXIT_SUCCESS : CMD_USAGE;
-}
-
-int cmd_run(int argc, char **argv)
-{
-    static const struct option longs[] = {
-        {"language",         required_argument, NULL, 'l'},
-        {"event",              required_argument, NULL, 'e'},
-        {"timeout",                  required_argument, NULL, 't'},
-        {"url",required_argument, NULL, 'u'},
-        {"json",               no_argument, NULL, 'j'},
-        {"help",          no_argument, NULL, 'h'},
-        {0             },
-    };
-    struct run_options o = {0};
-    int c;
-
-    while ((c = getopt_long(argc, argv, "l:e:t:u:jh", longs, NULL)) != -1) {
-        const char **text = c == 'l'   ? &o.language
-                            : c == 'e' ? &o.event
-                            : c == 't' ? &o.timeout
-                            : c == 'u' ? &o.url
-                                       : NULL;
-
-        if (text)
-            *text = optarg;
-        else if (c == 'j')
-            o.json = true;
-        else
-            return usage(c == 'h' ? stdout : stderr);
-    }
-    if (optind != argc - 1)
-        return usage(stderr);
-    o.file = argv[optind];
-    o.language = o.language ? o.language : language_of(o.file);
-    if (!o.language) {
-        (void)fprintf(stderr, "sbx: which language is %s? Say it with --language\n", o.file);
+    if (a->n != 1)
+        return args_wrong(a, "which file?");
+    language = language ? language : language_of(a->operand[0], LANGUAGE_EXECUTE);
+    if (!language) {
+        (void)fprintf(stderr, "sbx: which language is %s? Say it with --language\n", a->operand[0]);
         return CMD_USAGE;
     }
-    return run(&o);
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (read_whole(a->operand[0], &code) < 0 || write_request(a, language, &code, &body) < 0 ||
+        talk_open(a, &t) < 0)
+        return CMD_FAILED;
+    event_lines_init(&r.events, RESULT_MAX);
+    if (exchange(&r, &body) == 0)
+        status = print_result(&r);
+    else if (r.interrupts)
+        status = CMD_INTERRUPTED;
+    event_lines_done(&r.events);
+    buf_done(&r.result);
+    http_answer_done(&r.refusal);
+    return status;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* sbx: the command line. One function and one row per command. */
+/* sbx: the command line. One function and one row of commands.c per command. */
 #pragma once
 
-/* argv[0] is the command's name. Returns the exit status. */
-typedef int cmd_fn(int argc, char **argv);
-cmd_fn cmd_doctor, cmd_mcp, cmd_run, cmd_selftest;
+#include "cli/commands.h"
+
+cmd_fn cmd_doctor, cmd_exec, cmd_kill, cmd_logs, cmd_mcp, cmd_ps, cmd_run, cmd_sandbox_create,
+    cmd_sandbox_ls, cmd_sandbox_pause, cmd_sandbox_resume, cmd_sandbox_rm, cmd_selftest, cmd_sh;
 
 enum {
     CMD_USAGE = 2,     /* called wrongly */
     CMD_TIMEOUT = 124, /* the execution ran out of time */
     CMD_FAILED = 125,  /* the daemon could not be reached, or could not do it */
+    CMD_INTERRUPTED = 130,
 };

@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 
 #include "base/json.h"
+#include "cli/http_inner.h"
 
 enum { WAIT_FDS_MAX = 8, REFUSAL_MAX = 64 * 1024, BEARER_MAX = DAEMON_SECRET_MAX + 32 };
 
@@ -240,6 +241,14 @@ static void set_times(CURL *c, const struct http_request *r)
     }
 }
 
+void http_set_common(CURL *c)
+{
+    (void)curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+    (void)curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+    (void)curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(c, CURLOPT_TCP_NODELAY, 1L);
+}
+
 static bool set_request(struct http_exchange *x, const struct http_request *r)
 {
     const struct http *h = x->http;
@@ -249,11 +258,8 @@ static bool set_request(struct http_exchange *x, const struct http_request *r)
 
     if (n < 0 || (size_t)n >= sizeof url || !lines_make(h, r, &x->lines))
         return false;
-    (void)curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-    (void)curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
-    (void)curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    http_set_common(c);
     (void)curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
-    (void)curl_easy_setopt(c, CURLOPT_TCP_NODELAY, 1L);
     (void)curl_easy_setopt(c, CURLOPT_PRIVATE, x);
     (void)curl_easy_setopt(c, CURLOPT_ERRORBUFFER, x->why);
     (void)curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
@@ -294,31 +300,34 @@ int http_start(struct http *h, const struct http_request *r, struct http_exchang
 
 /* ---- its end ---- */
 
+int http_why_not(const char *url, CURLcode code, long sys, const char *why, struct err *e)
+{
+    if (code == CURLE_COULDNT_CONNECT && (sys == 0 || sys == ECONNREFUSED))
+        return err_set(e, ERR_ABSENT,
+                       "nobody listens at %s: is the daemon running? ($SANDBOX_URL and --url say "
+                       "where)",
+                       url);
+    if (code == CURLE_COULDNT_CONNECT)
+        return err_sys(e, -(int)sys, "%s", url);
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        return err_set(e, ERR_BUSY, "%s: no answer in time", url);
+    if (code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING)
+        return err_set(e, ERR_HOST, "%s: the daemon has closed the connection", url);
+    return err_set(e, ERR_HOST, "%s: %s", url, why[0] ? why : curl_easy_strerror(code));
+}
+
 static void why_not(const struct http_exchange *x, CURLcode code, struct err *e)
 {
-    const char *url = x->http->at.url;
-    const char *why = x->why[0] ? x->why : curl_easy_strerror(code);
     long sys = 0;
 
     (void)curl_easy_getinfo(x->curl, CURLINFO_OS_ERRNO, &sys);
     if (x->enough)
         (void)err_set(e, ERR_CALLER, "ended on request");
     else if (x->full)
-        (void)err_set(e, ERR_HOST, "%s: the answer is longer than %d MiB", url,
+        (void)err_set(e, ERR_HOST, "%s: the answer is longer than %d MiB", x->http->at.url,
                       HTTP_KEPT_MAX >> 20);
-    else if (code == CURLE_COULDNT_CONNECT && (sys == 0 || sys == ECONNREFUSED))
-        (void)err_set(e, ERR_ABSENT,
-                      "nobody listens at %s: is the daemon running? ($SANDBOX_URL and --url say "
-                      "where)",
-                      url);
-    else if (code == CURLE_COULDNT_CONNECT)
-        (void)err_sys(e, -(int)sys, "%s", url);
-    else if (code == CURLE_OPERATION_TIMEDOUT)
-        (void)err_set(e, ERR_BUSY, "%s: no answer in time", url);
-    else if (code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING)
-        (void)err_set(e, ERR_HOST, "%s: the daemon has closed the connection", url);
     else
-        (void)err_set(e, ERR_HOST, "%s: %s", url, why);
+        (void)http_why_not(x->http->at.url, code, sys, x->why, e);
 }
 
 static void exchange_end(struct http_exchange *x, CURLcode code)

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/commands.h"
+
+#include <string.h>
+
+#include "cli/cmds.h"
+
+#define OPTIONS(...)  ((const struct cmd_option[]){__VA_ARGS__, {0}})
+#define EXAMPLES(...) ((const struct cmd_example[]){__VA_ARGS__, {0}})
+
+/* clang-format off */
+#define CWD     {'C', "cwd", "DIRECTORY", "where it begins; default: the sandbox's own"}
+#define ENV     {'e', "env", "NAME=VALUE", "a variable; may be repeated"}
+#define TIMEOUT {'t', "timeout", "SECONDS", "after which it is killed"}
+
+static const struct command rows[] = {
+{"run", cmd_run, "FILE|-",
+ "run a file (or - for standard input) in a fresh sandbox",
+ "Runs a program in a sandbox that exists for this one run, as if it had run\n"
+ "here: its output comes as it is written, its exit status is ours (124: out of\n"
+ "time, 125: it could not be run), and what a handler returns is printed last.\n"
+ "Ctrl-C cancels the run.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_FILES,
+ OPTIONS({'l', "language", "LANGUAGE", "python, javascript or shell; default: by the ending of FILE"},
+         {'e', "event", "JSON", "object for the handler"},
+         {'E', "env", "NAME=VALUE", "a variable; may be repeated"},
+         {'t', "timeout", "SECONDS", "wall time"}),
+ EXAMPLES({"sbx run hello.py", "runs it; the language is known by .py"},
+          {"echo 'echo hi' | sbx run -l shell -", "runs what comes from a pipe"},
+          {"sbx run -e '{\"name\": \"world\"}' handler.js", "calls handler() with an event"})},
+
+{"exec", cmd_exec, "PROGRAM [ARGUMENT...]",
+ "run a program in a persistent sandbox",
+ "Runs a program in a sandbox that stays. Standard input, output and error are\n"
+ "those of the program, its exit status is ours. Ctrl-C is sent to it as SIGINT,\n"
+ "the third one as SIGKILL.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_SANDBOX | COMMAND_STOPS,
+ OPTIONS(CWD, ENV, TIMEOUT,
+         {'d', "detach", NULL, "print its id and leave it running; see ps, logs and kill"}),
+ EXAMPLES({"sbx exec ls -l", "in the sandbox 'default'"},
+          {"sbx exec -s build make -j4", "in the sandbox 'build'"},
+          {"tar -c src | sbx exec tar -x", "with standard input"},
+          {"sbx exec -d python3 -m http.server 8000", "a server that goes on"})},
+
+{"sh", cmd_sh, "[PROGRAM [ARGUMENT...]]",
+ "a terminal in a persistent sandbox",
+ "Opens a login shell, or a program, in a terminal inside the sandbox. Keys,\n"
+ "the size of the window and colours work as in a terminal here. It ends with\n"
+ "its program; Enter ~ . leaves it at any time.",
+ COMMAND_DAEMON | COMMAND_SANDBOX | COMMAND_STOPS,
+ OPTIONS(CWD, {'a', "attach", "PROCESS", "go back to the terminal of a process"},
+         {'k', "keep", NULL, "when the connection ends, the program goes on"}),
+ EXAMPLES({"sbx sh", "a shell in the sandbox 'default'"},
+          {"sbx sh -s build htop", "a program in the sandbox 'build'"},
+          {"sbx sh --attach 17", "back to process 17, as sbx ps shows it"})},
+
+{"ps", cmd_ps, "",
+ "processes of a sandbox",
+ "Lists the processes of a sandbox that run, or with --all those that have\n"
+ "ended, too.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_SANDBOX,
+ OPTIONS({'a', "all", NULL, "also those that have ended"}),
+ EXAMPLES({"sbx ps --all", "all of the sandbox 'default'"})},
+
+{"logs", cmd_logs, "PROCESS",
+ "what a process has written",
+ "Prints what a process of a sandbox has written, by its number, id or tag; the\n"
+ "newest 1 MiB are kept.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_SANDBOX | COMMAND_PROCESSES,
+ OPTIONS({'f', "follow", NULL, "and what it writes from now on, until it ends"}),
+ EXAMPLES({"sbx logs -f 17", "of process 17, as sbx ps shows it"})},
+
+{"kill", cmd_kill, "PROCESS...",
+ "end processes of a sandbox, or send them a signal",
+ "Kills processes and everything they started. With --signal that signal is\n"
+ "sent to the process and its group instead.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_SANDBOX | COMMAND_PROCESSES,
+ OPTIONS({'S', "signal", "SIGNAL", "TERM, HUP, 15, ..."}),
+ EXAMPLES({"sbx kill 17", "ends process 17"},
+          {"sbx kill -S HUP server", "a signal to the process with the tag 'server'"})},
+
+{"sandbox create", cmd_sandbox_create, "[NAME]",
+ "make a persistent sandbox",
+ "Makes a sandbox that stays until it is removed, has been idle for too long or\n"
+ "the daemon ends, and prints its name.",
+ COMMAND_DAEMON | COMMAND_JSON,
+ OPTIONS(ENV,
+         {'m', "memory", "MIB", "at most so much memory"},
+         {'d', "disk", "MIB", "room for files"},
+         {'p', "pids", "NUMBER", "processes and threads"},
+         {'t', "timeout", "SECONDS", "idle time after which it is removed; 0: never"},
+         {'L', "lifetime", "SECONDS", "after which its life ends; 0: never"},
+         {'T', "template", "NAME", "what it is made from"},
+         {'P', "packages", "SET", "a set of packages"},
+         {'i', "isolation", "JAIL", "a jail that the operator allows"},
+         {'M', "metadata", "NAME=VALUE", "a label; may be repeated"}),
+ EXAMPLES({"sbx sandbox create build -m 1024", "with 1 GiB of memory"})},
+
+{"sandbox ls", cmd_sandbox_ls, "",
+ "the persistent sandboxes there are",
+ "Lists the persistent sandboxes.",
+ COMMAND_DAEMON | COMMAND_JSON,
+ OPTIONS({'q', "quiet", NULL, "names only"},
+         {'S', "state", "STATE", "running or paused"},
+         {'M', "metadata", "NAME=VALUE", "those with this label"}),
+ EXAMPLES({"sbx sandbox ls -q", "their names"})},
+
+{"sandbox rm", cmd_sandbox_rm, "SANDBOX...",
+ "remove sandboxes, with everything in them",
+ "Ends everything in the sandboxes and removes them and their files.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_SANDBOXES, NULL,
+ EXAMPLES({"sbx sandbox rm build", "removes one"})},
+
+{"sandbox pause", cmd_sandbox_pause, "SANDBOX...",
+ "stop the processes of sandboxes; they keep their memory",
+ "Stops all processes of the sandboxes at once. They use no processor time until\n"
+ "they are resumed.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_SANDBOXES, NULL,
+ EXAMPLES({"sbx sandbox pause build", "pauses one"})},
+
+{"sandbox resume", cmd_sandbox_resume, "SANDBOX...",
+ "let the processes of paused sandboxes go on",
+ "Lets the processes of paused sandboxes go on.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_SANDBOXES, NULL,
+ EXAMPLES({"sbx sandbox resume build", "resumes one"})},
+
+{"mcp", cmd_mcp, "",
+ "tools for a language model, on standard input and output",
+ "A server of the Model Context Protocol on standard input and output. Where no\n"
+ "daemon was named and none is found, it starts one of its own and ends it when\n"
+ "it ends.",
+ COMMAND_DAEMON,
+ OPTIONS({'p', "private", NULL, "start a daemon of its own in any case"}), NULL},
+
+{"doctor", cmd_doctor, "[OPTION OF sandbox-executor...]",
+ "what this host can and cannot isolate, and how to fix it",
+ "Says what this host can isolate with these options, and what is in the way of\n"
+ "more. sandbox-executor --help lists the options.",
+ COMMAND_PASSES, NULL, NULL},
+
+{"selftest", cmd_selftest, "[OPTION OF sandbox-executor...]",
+ "attack the sandboxes of this host and tell what holds",
+ "Attacks the sandboxes of this host from inside, with a witness outside, and\n"
+ "does ordinary work in them. Options that are not listed are the daemon's.",
+ COMMAND_PASSES,
+ OPTIONS({0, "json", NULL, "print JSON"},
+         {0, "jail", "NAME", "of which jail"},
+         {0, "only", "TEXT", "attacks whose name has this text"},
+         {0, "slow", "N", "the machine is so many times slower than usual"},
+         {0, "witness-check", NULL, "carry the attacks out without a jail: each must be seen"},
+         {0, "list", NULL, "name the attacks"}), NULL},
+};
+/* clang-format on */
+
+const struct command *command(size_t i)
+{
+    return i < ARRAY_LEN(rows) ? &rows[i] : NULL;
+}
+
+const struct command *command_find(int argc, char **argv, int *ret_words)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *name = rows[i].name, *second = strchr(name, ' ');
+        size_t n = second ? (size_t)(second - name) : strlen(name);
+        bool found = argc > 0 && strlen(argv[0]) == n && strncmp(argv[0], name, n) == 0;
+
+        if (!found || (second && (argc < 2 || strcmp(argv[1], second + 1) != 0)))
+            continue;
+        *ret_words = second ? 2 : 1;
+        return &rows[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: MIT
+"""The command line against a real daemon: streams, exit statuses, interruption, terminals."""
+import fcntl
+import json
+import os
+import pty
+import re
+import secrets
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+import harness
+
+
+def fresh_name(stem):
+    return f"{stem}-{secrets.token_hex(4)}"
+
+
+@pytest.fixture(scope="module")
+def home(daemon):
+    """A sandbox of this module's own, and how sbx is called with it."""
+    name = fresh_name("sbx")
+    made = sbx(daemon, "sandbox", "create", name)
+    assert (made.returncode, made.stdout) == (0, name + "\n"), made
+    yield name
+    assert sbx(daemon, "sandbox", "rm", name).returncode == 0
+
+
+def environment(daemon, **more):
+    env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "TERM": "xterm", "LC_ALL": "C.UTF-8",
+           "SANDBOX_URL": f"http://127.0.0.1:{daemon.port}", "SANDBOX_SECRET": daemon.secret, **more}
+    env.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
+    return {k: v for k, v in env.items() if v is not None}
+
+
+def sbx(daemon, *args, stdin="", **env):
+    return subprocess.run([harness.BUILD / "sbx", *args], env=environment(daemon, **env), input=stdin,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=2 * harness.DEADLINE)
+
+
+class Started:
+    """sbx while it runs, with its output as it comes; on a terminal if asked for."""
+
+    def __init__(self, daemon, *args, terminal=None, **env):
+        env = environment(daemon, **env)
+        if terminal:
+            self.out, slave = pty.openpty()
+            self.resize(*terminal)
+            self.before = termios.tcgetattr(slave)
+            self.slave = slave
+            self.process = subprocess.Popen([harness.BUILD / "sbx", *args], env=env, stdin=slave, stdout=slave,
+                                            stderr=slave, start_new_session=True,
+                                            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        else:
+            self.process = subprocess.Popen([harness.BUILD / "sbx", *args], env=env, stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.out = self.process.stdout.fileno()
+        self.said = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def resize(self, columns, rows):
+        fcntl.ioctl(self.out, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, text):
+        os.write(self.out, text.encode())
+
+    def until(self, mark):
+        """Everything that was said until the mark, which goes, too."""
+        end = time.monotonic() + 2 * harness.DEADLINE
+        while not (found := re.search(mark, self.said)):
+            left = end - time.monotonic()
+            assert left > 0 and select.select([self.out], [], [], left)[0], (mark, self.said)
+            try:
+                part = os.read(self.out, 1 << 16)
+            except OSError:
+                part = b""
+            assert part, (mark, self.said)
+            self.said += part
+        got, self.said = self.said[:found.end()], self.said[found.end():]
+        return got
+
+    def ended(self):
+        return self.process.wait(2 * harness.DEADLINE)
+
+
+# ---- run ----
+
+
+def test_run_is_as_if_the_program_had_run_here(daemon):
+    ran = sbx(daemon, "run", "-l", "shell", "-", stdin="echo out; echo err >&2; exit 7")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (7, "out\n", "err\n")
+
+
+def test_run_prints_what_a_handler_returns(daemon, tmp_path):
+    (tmp_path / "h.py").write_text("import os\ndef handler(event):\n    print('hi')\n    return {'n': event['n'] + 1, 'e': os.environ['E']}")
+    ran = sbx(daemon, "run", "--event", '{"n": 41}', "--env", "E=x=y", tmp_path / "h.py")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, 'hi\n{"n":42,"e":"x=y"}\n', "")
+
+
+def test_run_tells_a_timeout(daemon):
+    ran = sbx(daemon, "run", "-t", "0.2", "-l", "shell", "-", stdin="sleep 60")
+    assert ran.returncode == 124 and "timeout" in ran.stderr, ran
+
+
+def test_run_json_is_the_result(daemon):
+    ran = sbx(daemon, "run", "--json", "-l", "shell", "-", stdin="echo out; exit 3")
+    assert ran.returncode == 3 and json.loads(ran.stdout)["stdout"] == "out\n"
+
+
+def test_run_shows_output_as_it_comes_and_an_interrupt_cancels(daemon, tmp_path):
+    mark = harness.marker()
+    (tmp_path / "p.sh").write_text(f"echo begun; exec -a {mark} sleep 600")
+    with Started(daemon, "run", str(tmp_path / "p.sh")) as run:
+        run.until(b"begun\n")
+        harness.wait_until(lambda: harness.processes_with(mark), "the program runs")
+        run.process.send_signal(signal.SIGINT)
+        assert run.ended() == 130
+        run.until(b"cancelled")
+    harness.wait_until(lambda: not harness.processes_with(mark), "the program has ended")
+
+
+# ---- where the daemon is ----
+
+
+def test_it_says_when_nobody_listens():
+    ran = subprocess.run([harness.BUILD / "sbx", "ps", "-u", "http://127.0.0.1:9"], env={"HOME": "/nonexistent"},
+                         capture_output=True, text=True, timeout=harness.DEADLINE)
+    assert ran.returncode == 125 and "nobody listens at http://127.0.0.1:9: is the daemon running?" in ran.stderr
+
+
+def test_it_says_when_the_secret_is_wrong(daemon):
+    ran = sbx(daemon, "sandbox", "ls", SANDBOX_SECRET="wrong")
+    assert ran.returncode == 125 and "(401)" in ran.stderr
+
+
+def test_the_secret_is_found_where_the_daemon_keeps_it(make_daemon):
+    own = make_daemon(SANDBOX_SECRET=None, SANDBOX_AUTH_MODE=None)
+    ran = sbx(own, "sandbox", "ls", SANDBOX_SECRET=None, STATE_DIR=str(own.state_dir))
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+# ---- sandboxes ----
+
+
+def test_sandboxes_are_made_listed_paused_and_removed(daemon):
+    name = fresh_name("listed")
+    assert sbx(daemon, "sandbox", "create", name, "--metadata", f"of={name}", "-e", "A=1", "--memory", "64").stdout == name + "\n"
+    try:
+        described = json.loads(sbx(daemon, "sandbox", "ls", "--json", "-M", f"of={name}").stdout)["sandboxes"]
+        assert [s["name"] for s in described] == [name] and described[0]["limits"]["memory_mb"] == 64
+        assert name in sbx(daemon, "sandbox", "ls", "-q").stdout.split()
+        table = sbx(daemon, "sandbox", "ls").stdout.splitlines()
+        assert table[0].split() == ["NAME", "ID", "STATE", "TEMPLATE", "PROCESSES", "AGE"]
+        assert any(row.split()[:3:2] == [name, "running"] for row in table)
+        assert "\033" not in "".join(table)
+    finally:
+        gone = sbx(daemon, "sandbox", "rm", name)
+    assert (gone.returncode, gone.stdout) == (0, name + "\n")
+    again = sbx(daemon, "sandbox", "rm", name)
+    assert again.returncode == 125 and "(404)" in again.stderr
+
+
+def test_a_command_group_alone_lists_its_commands(daemon):
+    ran = sbx(daemon, "sandbox")
+    assert ran.returncode == 2 and "sandbox create" in ran.stderr
+
+
+# ---- exec and processes ----
+
+
+def test_exec_has_the_streams_and_the_status_of_the_program(daemon, home):
+    ran = sbx(daemon, "exec", "-s", home, "-e", "A=it's", "sh", "-c", 'read line; echo "$line$A"; echo err >&2; exit 9', stdin="typed\n")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (9, "typedit's\n", "err\n")
+
+
+def test_exec_carries_much_in_both_directions(daemon, home):
+    text = "".join(f"line {i}\n" for i in range(200_000))
+    ran = sbx(daemon, "exec", "cat", stdin=text, SBX_SANDBOX=home)
+    assert ran.returncode == 0 and ran.stdout == text
+
+
+def test_exec_passes_an_interrupt_on(daemon, home):
+    with Started(daemon, "exec", "-s", home, "sh", "-c", "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done") as run:
+        run.until(b"ready\n")
+        run.process.send_signal(signal.SIGINT)
+        run.until(b"caught\n")
+        assert run.ended() == 5
+
+
+def test_exec_tells_what_could_not_be_started(daemon, home):
+    ran = sbx(daemon, "exec", "-s", home, "no-such-program")
+    assert ran.returncode == 127 and "no-such-program" in ran.stderr
+
+
+def test_processes_are_listed_followed_and_killed(daemon, home):
+    started = sbx(daemon, "exec", "-d", "-s", home, "sh", "-c", "echo first; until test -e go; do sleep 0.05; done; echo second; exec sleep 600")
+    assert started.returncode == 0
+    process = started.stdout.strip()
+    try:
+        harness.wait_until(lambda: sbx(daemon, "logs", "-s", home, process).stdout == "first\n", "it has written")
+        rows = [row for row in sbx(daemon, "ps", "-s", home).stdout.splitlines() if process in row]
+        assert len(rows) == 1 and "running" in rows[0] and "echo first" in rows[0]
+        with Started(daemon, "logs", "-f", "-s", home, process) as logs:
+            logs.until(b"first\n")
+            assert sbx(daemon, "exec", "-s", home, "touch", "go").returncode == 0
+            logs.until(b"second\n")
+            assert sbx(daemon, "kill", "-s", home, "-S", "15", process).returncode == 0
+            assert logs.ended() == 0
+    finally:
+        sbx(daemon, "kill", "-s", home, process)
+    assert process not in sbx(daemon, "ps", "-s", home).stdout
+    assert process in sbx(daemon, "ps", "--all", "-s", home).stdout
+
+
+def test_a_list_gives_a_terminal_no_orders(daemon, home):
+    started = sbx(daemon, "exec", "-d", "-s", home, "sh", "-c", "exec sleep 600 \033]0;owned\007")
+    assert started.returncode == 0
+    listed = sbx(daemon, "ps", "-s", home, "--all").stdout
+    assert "\033" not in listed and "\007" not in listed and "owned" in listed
+    sbx(daemon, "kill", "-s", home, started.stdout.strip())
+
+
+# ---- terminals ----
+
+PLAIN = ["env", "PS1=ready$ ", "bash", "--norc", "--noprofile", "-i"]
+
+
+def test_sh_is_a_terminal(daemon, home):
+    with Started(daemon, "sh", "-s", home, *PLAIN, terminal=(91, 27)) as sh:
+        sh.until(rb"ready\$ ")
+        sh.type("stty size; test -t 0 && echo a-\"\"terminal\r")
+        assert b"27 91" in sh.until(b"a-terminal")
+        sh.resize(120, 40)
+        os.kill(sh.process.pid, signal.SIGWINCH)
+        sh.until(rb"ready\$ ")
+        sh.type("until stty size | grep -q '40 120'; do sleep 0.05; done; echo re\"\"sized\r")
+        sh.until(b"resized")
+        sh.type("sh -c 'echo beg\"\"un; exec sleep 600'\r")
+        sh.until(b"begun")
+        sh.type("\x03")
+        sh.until(rb"ready\$ ")
+        sh.type("exit 6\r")
+        sh.until(b"exit 6\r\n")
+        assert sh.ended() == 6, sh.said
+        assert termios.tcgetattr(sh.slave) == sh.before
+
+
+def test_sh_puts_the_terminal_back_when_it_is_ended(daemon, home):
+    with Started(daemon, "sh", "-s", home, *PLAIN, terminal=(80, 24)) as sh:
+        sh.until(rb"ready\$ ")
+        assert termios.tcgetattr(sh.slave) != sh.before
+        sh.type("\r~.")
+        sh.until(b"left")
+        sh.ended()
+        assert termios.tcgetattr(sh.slave) == sh.before
+
+
+def test_sh_wants_a_terminal(daemon, home):
+    ran = sbx(daemon, "sh", "-s", home)
+    assert ran.returncode == 2 and "sbx exec" in ran.stderr
+
+
+# ---- what is made from the table ----
+
+
+def made(kind):
+    file = harness.BUILD / {"man": "sbx.1", "bash": "sbx.bash", "zsh": "_sbx", "fish": "sbx.fish"}[kind]
+    return file.read_text()
+
+
+def commands():
+    said = subprocess.run([harness.BUILD / "sbx", "--help"], capture_output=True, text=True, check=True).stdout
+    return [row[2:17].strip() for row in said.splitlines() if row.startswith("  ")]
+
+
+@pytest.mark.parametrize("kind", ["man", "bash", "zsh", "fish"])
+def test_every_command_and_option_is_in_what_is_made(kind):
+    text = made(kind).replace("\\-", "-")
+    for name in commands():
+        said = subprocess.run([harness.BUILD / "sbx", *name.split(), "--help"], capture_output=True, text=True, check=True)
+        assert said.stdout.startswith(f"usage: sbx {name} ")
+        for word in name.split():
+            assert word in text
+        for option in re.findall(r"^  (?:-\w,|   ) --([\w-]+)", said.stdout, re.M):
+            if kind != "man" or option != "help":
+                assert option in text, (name, option)
+
+
+def test_the_man_page_has_no_warnings():
+    harness.need(os.path.exists("/usr/bin/man"), "man")
+    looked = subprocess.run(["man", "--warnings", "-l", harness.BUILD / "sbx.1"], capture_output=True, text=True, check=False,
+                            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "MANWIDTH": "80"})
+    assert (looked.returncode, looked.stderr) == (0, "")
+    assert "sbx sandbox create" in looked.stdout
+
+
+def complete(daemon, *words):
+    script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _sbx; printf "%s\\n" "${COMPREPLY[@]}"')
+    path = f"{harness.BUILD}:{os.environ['PATH']}"
+    said = subprocess.run(["bash", "-c", script, "-", harness.BUILD / "sbx.bash", *words], capture_output=True, text=True,
+                          env=environment(daemon, PATH=path), check=True)
+    assert said.stderr == ""
+    return said.stdout.split()
+
+
+def test_bash_completes(daemon, home):
+    assert complete(daemon, "sbx", "sa") == ["sandbox"]
+    assert complete(daemon, "sbx", "sandbox", "p") == ["pause"]
+    assert complete(daemon, "sbx", "sandbox", "create", "--mem") == ["--memory"]
+    assert home in complete(daemon, "sbx", "sandbox", "rm", "")
+    assert complete(daemon, "sbx", "ps", "--sandbox", home[:-1]) == [home]
