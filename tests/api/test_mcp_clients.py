@@ -52,7 +52,7 @@ def test_client(daemon, client, transport):
     told = [json.loads(line) for line in ended.stdout.splitlines()]
     wrong = [f"{row['name']}: {row['error']}" for row in told if not row["ok"]]
     assert not wrong, "\n".join(wrong)
-    assert ended.returncode == 0 and len(told) >= 8, ended.stderr
+    assert ended.returncode == 0 and len(told) >= 10, ended.stderr
 
 
 # ---- the conformance suite ----

@@ -137,4 +137,22 @@ await check('side by side', (client) => withSandbox(client, async (sandbox) => {
     call(client, 'run_command', { command: `echo ${n}`, sandbox })))
   assert.deepEqual(all.map((r) => r.structuredContent.stdout), [...Array(8).keys()].map((n) => `${n}\n`))
 }))
+
+await check('resources', async (client) => {
+  const { resources } = await client.listResources()
+  const { resourceTemplates } = await client.listResourceTemplates()
+  assert.ok(resources.some((r) => r.uri === 'sbx://guide'))
+  assert.ok(resourceTemplates.length > 0)
+  const { contents } = await client.readResource({ uri: 'sbx://guide' })
+  assert.match(contents[0].text, /python/i)
+  await assert.rejects(client.readResource({ uri: 'sbx://nothing' }))
+})
+
+await check('a file as a resource', (client) => withSandbox(client, async (sandbox) => {
+  await call(client, 'write_file', { path: 'gr\u00fc\u00dfe 1.txt', content: 'hello', sandbox })
+  const uri = `sbx://sandboxes/${sandbox}/files/workspace/${encodeURIComponent('gr\u00fc\u00dfe 1.txt')}`
+  const { contents } = await client.readResource({ uri })
+  assert.equal(contents[0].text, 'hello')
+  assert.equal(contents[0].mimeType, 'text/plain')
+}))
 process.exit(0)

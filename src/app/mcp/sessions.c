@@ -66,6 +66,21 @@ static bool id_read(const struct mcp_sessions *s, const char *id, const char *to
     return secret_text_is(id, again);
 }
 
+uint64_t mcp_owner(const struct mcp_sessions *s, const char *token)
+{
+    static const char use[] = "owner";
+    const struct sha256_piece pieces[] = {
+        {use,   sizeof use   },
+        {token, strlen(token)},
+    };
+    unsigned char mac[SHA256_BYTES];
+    uint64_t owner = 0;
+
+    if (sha256_mac(s->key, sizeof s->key, pieces, ARRAY_LEN(pieces), mac) == 0)
+        memcpy(&owner, mac, sizeof owner);
+    return owner;
+}
+
 static void version_digits(const char *version, char out[VERSION_DIGITS + 1])
 {
     size_t n = 0;
@@ -353,6 +368,7 @@ int mcp_sessions_open(struct app *a, struct mcp_sessions **ret, struct err *e)
     s->app = a;
     TAILQ_INIT(&s->list);
     TAILQ_INIT(&s->listeners);
+    left_files_init(&s->left);
     s->timer = event_new(a->base, -1, EV_PERSIST, on_timer, s);
     s->changed = evtimer_new(a->base, on_changed, s);
     if (!s->timer || !s->changed || event_add(s->timer, &look) < 0) {
@@ -379,6 +395,7 @@ void mcp_sessions_close(struct mcp_sessions *s)
         event_free(s->timer);
     if (s->changed)
         event_free(s->changed);
+    left_files_done(&s->left);
     explicit_bzero(s->key, sizeof s->key);
     free(s);
 }

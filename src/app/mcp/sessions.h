@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "app/mcp/left_files.h"
 #include "app/sandbox/sandboxes.h"
 #include "base/err.h"
 
@@ -80,8 +81,12 @@ struct mcp_sessions {
     struct mcp_listener_list listeners; /* of no session */
     char deleted[MCP_DELETED][MCP_RANDOM + 1];
     size_t deleted_n;              /* ever */
+    struct left_files left;        /* owned */
     struct event *timer, *changed; /* owned */
 };
+
+/* Stands for the client that has this secret. */
+uint64_t mcp_owner(const struct mcp_sessions *s, const char *token);
 
 /* The key is kept in the state directory. */
 must_check int mcp_sessions_open(struct app *a, struct mcp_sessions **ret, struct err *e);

@@ -197,15 +197,15 @@ static void tools_list(struct mcp_exchange *x, struct mcp_session *session)
 
 static void resources_list(struct mcp_exchange *x, struct mcp_session *session)
 {
-    struct buf out = BUF_INIT(PERMANENT_MAX);
+    struct buf out = BUF_INIT(MCP_ANSWER_MAX);
     struct jw w = JW(&out);
 
     (void)session;
     if (!check_cursor(x))
         return;
     mcp_result_begin(x, &w, NULL);
-    mcp_write_resources(x->app, &w);
-    write_caching(x, &w, LIST_TTL_MS);
+    mcp_write_resources(x, &w);
+    write_caching(x, &w, 0);
     jw_object_end(&w);
     mcp_answer(x, &out);
 }

@@ -12,9 +12,11 @@
 #include "app/daemon/app.h"
 #include "base/clock.h"
 #include "base/mime.h"
+#include "base/os.h"
 #include "base/random.h"
 #include "base/utf8.h"
 #include "core/denial.h"
+#include "http/api/mcp/resources.h"
 #include "http/api/mcp/tool_file.h"
 
 enum {
@@ -30,6 +32,8 @@ enum {
     WORDS_MAX = 256,
 };
 
+#define WORKSPACE "/workspace/"
+
 static const char *const stream_names[] = {[RUN_OUT] = "stdout", [RUN_ERR] = "stderr"};
 static const char *const status_names[] = {
     [REPORT_SUCCESS] = "success", [REPORT_FAILED] = "failed",   [REPORT_TIMEOUT] = "timeout",
@@ -41,7 +45,6 @@ static const char *const status_names[] = {
 struct run_report *report_new(struct tool_call *t, struct persistent *home)
 {
     struct run_report *r = calloc(1, sizeof *r);
-    struct timespec now;
     char hex[17];
 
     if (!r) {
@@ -50,13 +53,13 @@ struct run_report *report_new(struct tool_call *t, struct persistent *home)
     }
     random_hex(hex, 8);
     (void)snprintf(r->id, sizeof r->id, "run_%s", hex);
-    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
     r->t = t;
     r->home = home;
+    r->owner = t->x->call ? mcp_owner(t->x->app->mcp, mcp_token(t->x->call)) : 0;
     r->output.shown_max = t->x->app->config.mcp_output_chars;
     (void)snprintf(r->ran.place, sizeof r->ran.place, "%s", home->id);
     r->ran.began_us = clock_us();
-    r->ran.began_s = now.tv_sec;
+    r->ran.began_at = os_file_clock();
     r->ran.exit_code = -1;
     r->value = BUF_INIT(MCP_ANSWER_MAX);
     r->text = BUF_INIT(REPORT_STREAM_MAX);
@@ -296,15 +299,10 @@ static void put_text(struct run_report *r)
 
 static void file_uri(const struct run_report *r, const char *path, struct buf *out)
 {
-    static const char plain[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+    char whole[FILE_PATH_MAX + sizeof WORKSPACE];
 
-    (void)buf_printf(out, "sbx://sandboxes/%s/files/workspace/", r->ran.place);
-    for (; *path; path++)
-        if (strchr(plain, *path))
-            (void)buf_putc(out, *path);
-        else
-            (void)buf_printf(out, "%%%02X", (unsigned char)*path);
+    (void)snprintf(whole, sizeof whole, WORKSPACE "%s", path);
+    mcp_file_uri(out, r->ran.place, whole);
 }
 
 static void write_files(const struct run_report *r, struct jw *w)
@@ -512,13 +510,20 @@ static void next_image(struct run_report *r)
 
 /* ---- new files ---- */
 
+static bool is_new(const struct run_report *r, const struct file_entry *e)
+{
+    const struct timespec *began = &r->ran.began_at;
+
+    return e->modified.s > began->tv_sec ||
+           (e->modified.s == began->tv_sec && (int64_t)e->modified.ns >= began->tv_nsec);
+}
+
 static bool on_entry(void *user, const struct file_entry *e)
 {
     struct run_report *r = user;
 
-    if (!S_ISREG(e->mode) || e->modified.s < r->ran.began_s || e->path.n == 0 ||
-        e->path.p[0] == '.' || memmem(e->path.p, e->path.n, "/.", 2) ||
-        memmem(e->path.p, e->path.n, "__pycache__", 11))
+    if (!S_ISREG(e->mode) || !is_new(r, e) || e->path.n == 0 || e->path.p[0] == '.' ||
+        memmem(e->path.p, e->path.n, "/.", 2) || memmem(e->path.p, e->path.n, "__pycache__", 11))
         return true;
     if (r->found.n < REPORT_FILES_MAX) {
         r->found.all[r->found.n].path = strndup(e->path.p, e->path.n);
@@ -535,6 +540,17 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct report_file *)a)->path, ((const struct report_file *)b)->path);
 }
 
+static void note_files(struct run_report *r)
+{
+    char path[FILE_PATH_MAX + sizeof WORKSPACE];
+
+    for (size_t i = 0; i < r->found.n; i++) {
+        (void)snprintf(path, sizeof path, WORKSPACE "%s", r->found.all[i].path);
+        left_files_note(&r->t->x->app->mcp->left, r->owner, r->home->id, path,
+                        r->found.all[i].size);
+    }
+}
+
 static void on_walked(void *user, struct file_result *result)
 {
     struct run_report *r = user;
@@ -543,6 +559,7 @@ static void on_walked(void *user, struct file_result *result)
     r->walk = NULL;
     if (r->found.n > 0)
         qsort(r->found.all, r->found.n, sizeof *r->found.all, by_path);
+    note_files(r);
     next_image(r);
 }
 

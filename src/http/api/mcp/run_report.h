@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <time.h>
+
 #include "core/port_run.h"
 #include "core/port_work.h"
 #include "http/api/mcp/tool.h"
@@ -34,6 +36,7 @@ struct run_report {
     struct work work; /* first: the result is written on a worker thread */
     struct tool_call *t;
     struct persistent *home; /* borrowed: the call is an activity in it */
+    uint64_t owner;          /* of the files that it leaves */
     char id[REPORT_ID_MAX];
     struct {
         struct buf out[RUN_STREAMS]; /* as it came */
@@ -44,8 +47,8 @@ struct run_report {
     struct {
         enum report_status status;
         uint64_t began_us, took_us;
-        int64_t began_s; /* on the clock of files */
-        bool exited;     /* exit_code is known */
+        struct timespec began_at; /* on the clock of files */
+        bool exited;              /* exit_code is known */
         int exit_code;
         char process[REPORT_PROCESS_MAX + 1]; /* "": none */
         char place[PERSISTENT_ID_MAX + 1];    /* the sandbox */

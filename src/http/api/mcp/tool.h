@@ -98,6 +98,9 @@ enum tool_need {
  * and answered.
  */
 struct persistent *tool_sandbox(struct tool_call *t, struct bytes handle, enum tool_need need);
+/* By its handle or its name, which keeps it from ending as what nobody has named; NULL: there is
+ * none. */
+struct persistent *mcp_sandbox_find(struct app *a, const char *name, size_t n);
 /* A new one with these properties. NULL: refused, and answered. `name` may be "". */
 struct tool_sandbox_spec {
     const char *name;

@@ -98,6 +98,13 @@ static void on_worked(struct work *w)
     finish(f);
 }
 
+static void look_at(struct tool_file *f)
+{
+    f->working = true;
+    f->work = (struct work){.run = on_work, .done = on_worked, .lane = work_lane_of(f->size)};
+    work_submit(f->app->work, &f->work);
+}
+
 static void on_read(void *user, struct file_result *r)
 {
     struct tool_file *f = user;
@@ -118,9 +125,7 @@ static void on_read(void *user, struct file_result *r)
         *r->bytes = BUF_INIT(0);
         f->size = f->bytes.n;
     }
-    f->working = true;
-    f->work = (struct work){.run = on_work, .done = on_worked, .lane = work_lane_of(f->size)};
-    work_submit(f->app->work, &f->work);
+    look_at(f);
 }
 
 static void on_written(void *user, struct file_result *r)
@@ -150,6 +155,35 @@ static struct tool_file *begin(struct persistent *home, const struct file_order 
     return NULL;
 }
 
+static void take_reader(struct tool_file *f, const struct tool_file_reader *r)
+{
+    f->done = r->done;
+    f->user = r->user;
+    f->look = r->look;
+    f->plan = r->plan;
+    f->plan_free = r->plan_free;
+    f->bytes = BUF_INIT(r->max);
+}
+
+struct tool_file *tool_file_take(struct app *a, int fd, uint64_t size,
+                                 const struct tool_file_reader *r)
+{
+    struct tool_file *f = calloc(1, sizeof *f);
+
+    if (!f) {
+        closep(&fd);
+        if (r->plan)
+            r->plan_free(r->plan);
+        return NULL;
+    }
+    f->app = a;
+    f->fd = fd;
+    f->size = size;
+    take_reader(f, r);
+    look_at(f);
+    return f;
+}
+
 struct tool_file *tool_file_read(struct persistent *home, const char *path,
                                  const struct tool_file_reader *r)
 {
@@ -164,10 +198,7 @@ struct tool_file *tool_file_read(struct persistent *home, const char *path,
             r->plan_free(r->plan);
         return NULL;
     }
-    f->look = r->look;
-    f->plan = r->plan;
-    f->plan_free = r->plan_free;
-    f->bytes = BUF_INIT(r->max);
+    take_reader(f, r);
     return f;
 }
 

@@ -40,6 +40,9 @@ struct tool_file_reader {
 /* The path is the caller's until the end. NULL: it could not begin; done() is not called. */
 struct tool_file *tool_file_read(struct persistent *home, const char *path,
                                  const struct tool_file_reader *r);
+/* The same for a file of ours that is open already; `fd` is taken. */
+struct tool_file *tool_file_take(struct app *a, int fd, uint64_t size,
+                                 const struct tool_file_reader *r);
 /* The whole file, its parents made; `content` is taken. */
 struct tool_file *tool_file_write(struct persistent *home, const char *path, struct buf *content,
                                   tool_file_fn *done, void *user);

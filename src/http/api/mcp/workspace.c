@@ -98,8 +98,7 @@ struct persistent *tool_sandbox_make(struct tool_call *t, const struct tool_sand
     return make(t, spec, MCP_OWNER_NAMED, idle_s);
 }
 
-/* By its handle or its name. */
-static struct persistent *find(struct tool_call *t, const char *name, size_t n)
+struct persistent *mcp_sandbox_find(struct app *a, const char *name, size_t n)
 {
     char id[PERSISTENT_NAME_MAX + 1];
     struct persistent *p;
@@ -109,15 +108,15 @@ static struct persistent *find(struct tool_call *t, const char *name, size_t n)
         return NULL;
     memcpy(id, name, n);
     id[n] = '\0';
-    if (sandboxes_find(t->x->app->sandboxes, id, &p, &e) < 0)
+    if (sandboxes_find(a->sandboxes, id, &p, &e) < 0)
         return NULL;
-    keep(t->x->app, p);
+    keep(a, p);
     return p;
 }
 
 static struct persistent *of_address(struct tool_call *t)
 {
-    struct persistent *p = find(t, t->place, strlen(t->place));
+    struct persistent *p = mcp_sandbox_find(t->x->app, t->place, strlen(t->place));
 
     return p ? p : tool_sandbox_make(t, &(struct tool_sandbox_spec){.name = t->place});
 }
@@ -141,7 +140,7 @@ struct persistent *tool_sandbox(struct tool_call *t, struct bytes handle, enum t
     struct persistent *p;
 
     if (handle.p) {
-        p = find(t, handle.p, handle.n);
+        p = mcp_sandbox_find(t->x->app, handle.p, handle.n);
         if (!p)
             tool_refuse(t, gone_hint,
                         "there is no sandbox '%.128s': it was deleted, or was idle for too long",
