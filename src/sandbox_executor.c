@@ -30,6 +30,7 @@
 #include "base/output.h"
 #include "base/privilege.h"
 #include "http/api/api.h"
+#include "http/api/console/console.h"
 #include "http/server/auth.h"
 #include "http/server/server.h"
 #include "jail/jails.h"
@@ -435,6 +436,23 @@ static void print_secret(const struct daemon *d)
         (void)printf("  export SANDBOX_SECRET=$(cat %s)\n", d->secret_file);
 }
 
+/* With a ticket that opens it once. What is printed into a journal is kept, and tickets are not for
+ * keeping: there is none. */
+static void print_console(const struct daemon *d, const char *url)
+{
+    uint64_t valid_us = d->app.config.console_ticket_s * MS_PER_S * 1000;
+    char ticket[TICKET_MAX];
+
+    if (!console_is_there(&d->app))
+        return;
+    if (getenv("JOURNAL_STREAM") || !auth_has_tickets(d->auth) ||
+        auth_ticket(d->auth, valid_us, ticket) < 0)
+        (void)printf("  Console   %s/console\n", url);
+    else
+        (void)printf("  Console   %s/console#ticket=%s\n", url, ticket);
+    explicit_bzero(ticket, sizeof ticket);
+}
+
 static void print_missing(const struct jail *j)
 {
     const char *before = "  Without   ";
@@ -474,6 +492,7 @@ static void banner(const struct daemon *d)
     if (sbx[0])
         (void)printf("  echo 'print(40 + 2)' | %s run -l python -u %s -\n", sbx, url);
     (void)printf("\n  Docs      %s/docs\n", url);
+    print_console(d, url);
     if (d->secret_file[0])
         (void)printf("  Secret    %s\n", d->secret_file);
     if (sbx[0])

@@ -15,6 +15,7 @@
     row(packages) \
     row(mcp) \
     row(mcp_other) \
+    row(console) \
     row(e2b) \
     row(e2b_preflight) \
     row(e2b_envd) \

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -33,6 +34,7 @@ struct auth {
     size_t previous_n;
     char previous_key[AUTH_KEY_MAX];
     uint64_t previous_until;
+    struct tickets tickets;
 };
 
 /* clang-format off */
@@ -110,6 +112,7 @@ int auth_replace(struct auth *a, const char *secret, uint64_t overlap_ms, struct
         return -1;
     }
     previous_forget(a);
+    tickets_forget(&a->tickets);
     auth_key_of(old, a->previous_key);
     a->previous = old;
     a->previous_n = old_n;
@@ -296,6 +299,30 @@ static enum auth_verdict claim(struct auth *a, const char *token, size_t n, stru
     return AUTH_OK;
 }
 
+/* ---- tickets and keys of sessions ---- */
+
+bool auth_has_tickets(const struct auth *a)
+{
+    return a->mode != AUTH_NONE && a->secret;
+}
+
+int auth_ticket(struct auth *a, uint64_t valid_us, char out[TICKET_MAX])
+{
+    return auth_has_tickets(a) ? ticket_make(&a->tickets, valid_us, out) : -1;
+}
+
+bool auth_take_ticket(struct auth *a, const char *text)
+{
+    return ticket_take(&a->tickets, text);
+}
+
+int auth_session_key(const struct auth *a, int64_t until_s, char out[SESSION_KEY_MAX])
+{
+    return auth_has_tickets(a) ? session_key_make(a->secret, until_s, out) : -1;
+}
+
+/* ---- judging ---- */
+
 /* The one before the last rotation, for as long as that was promised. */
 static bool is_previous(struct auth *a, const char *token, size_t n)
 {
@@ -306,7 +333,8 @@ static bool is_previous(struct auth *a, const char *token, size_t n)
         return false;
     }
     return secret_is(token, n, a->previous, a->previous_n) ||
-           secret_text_is(token, a->previous_key);
+           secret_text_is(token, a->previous_key) ||
+           session_key_is(token, a->previous, (int64_t)time(NULL));
 }
 
 const char *auth_bearer(const char *authorization)
@@ -326,9 +354,11 @@ enum auth_verdict auth_check(struct auth *a, const char *token, struct err *e)
     /* A blank first: more than one space after the scheme. */
     if (n == 0 || n > AUTH_SECRET_MAX || *token == ' ' || *token == '\t')
         return AUTH_REFUSED;
+    /* A key of an earlier life must not become the secret of a pool. */
     if (!a->secret)
-        return claim(a, token, n, e);
-    if (secret_is(token, n, a->secret, a->secret_n) || secret_text_is(token, a->key))
+        return session_key_looks(token) ? AUTH_REFUSED : claim(a, token, n, e);
+    if (secret_is(token, n, a->secret, a->secret_n) || secret_text_is(token, a->key) ||
+        session_key_is(token, a->secret, (int64_t)time(NULL)))
         return AUTH_OK;
     return is_previous(a, token, n) ? AUTH_OK : AUTH_REFUSED;
 }

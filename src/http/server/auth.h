@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "http/server/ticket.h"
 
 enum auth_mode { AUTH_STATIC, AUTH_POOL, AUTH_NONE, AUTH_MODE_COUNT };
 
@@ -59,11 +60,19 @@ enum auth_verdict {
 enum { AUTH_KEY_MAX = 48 };
 void auth_key_of(const char *secret, char out[AUTH_KEY_MAX]);
 
+/* May a person be given a ticket now? Not in mode none, nor before the claim of a pool. */
+bool auth_has_tickets(const struct auth *a);
+/* A ticket for a key (ticket.h). -1: out of memory, or there is no secret yet. */
+must_check int auth_ticket(struct auth *a, uint64_t valid_us, char out[TICKET_MAX]);
+bool auth_take_ticket(struct auth *a, const char *text);
+/* A key that is accepted wherever the secret is. -1 as above. */
+must_check int auth_session_key(const struct auth *a, int64_t until_s, char out[SESSION_KEY_MAX]);
+
 /* The token in the value of an Authorization header; NULL: none. */
 const char *auth_bearer(const char *authorization);
 /*
- * Judges the secret that a request carries (NULL: none). In pool mode a well-formed one claims an
- * unclaimed daemon. `e` is written with AUTH_BROKEN.
+ * Judges the secret, or the key of a session, that a request carries (NULL: none). In pool mode a
+ * well-formed one claims an unclaimed daemon. `e` is written with AUTH_BROKEN.
  */
 enum auth_verdict auth_check(struct auth *a, const char *token, struct err *e);
 enum auth_mode auth_mode(const struct auth *a);

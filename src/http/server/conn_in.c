@@ -5,6 +5,7 @@
 #include "http/server/conn.h"
 #include "http/server/origin.h"
 #include "http/server/reply.h"
+#include "http/server/websocket.h"
 
 bool conn_body_done(const struct conn *c)
 {
@@ -81,6 +82,15 @@ static uint64_t body_limit(const struct http_server *s, const struct route *r)
     return r->body_max ? r->body_max(s->app) : s->conf.body_max;
 }
 
+static const char *secret_of(const struct http_call *call)
+{
+    const struct dialect *d = call->dialect;
+    const char *given =
+        d->secret ? d->secret(call) : auth_bearer(http_header(call, "authorization"));
+
+    return given || !(call->route->flags & ROUTE_SOCKET) ? given : websocket_secret(call);
+}
+
 static int check_auth(struct http_call *call)
 {
     struct http_server *s = call->srv;
@@ -92,9 +102,7 @@ static int check_auth(struct http_call *call)
         return 0;
     if (call->route->flags & ROUTE_SIGNED && d->opens && d->opens(call))
         return 0;
-    v = auth_check(s->conf.auth,
-                   d->secret ? d->secret(call) : auth_bearer(http_header(call, "authorization")),
-                   &e);
+    v = auth_check(s->conf.auth, secret_of(call), &e);
     if (v == AUTH_OK)
         places_trust(call->conn);
     if (v == AUTH_BROKEN && s->conf.log)

@@ -274,6 +274,11 @@ void http_trust(struct http_call *c)
         places_trust(c->conn);
 }
 
+struct auth *http_auth(const struct http_call *c)
+{
+    return c->srv->conf.auth;
+}
+
 struct app *http_app(const struct http_call *c)
 {
     return c->srv->app;

@@ -47,6 +47,8 @@ struct app *http_app(const struct http_call *c);
 /* The call has brought a secret of this server, other than by ROUTE_AUTH: its connection keeps its
  * place when there are too many. */
 void http_trust(struct http_call *c);
+struct auth;
+struct auth *http_auth(const struct http_call *c); /* NULL: like mode none */
 struct dialect;
 const struct dialect *http_dialect(const struct http_call *c);
 
@@ -58,6 +60,8 @@ void http_set_header(struct http_call *c, const char *name, const char *value);
 
 /* The answer. `body` is taken (emptied) and may be NULL. */
 void http_reply(struct http_call *c, int status, const char *type, struct buf *body);
+/* The same of bytes that live as long as the program: nothing is copied. */
+void http_reply_static(struct http_call *c, int status, const char *type, const void *p, size_t n);
 /* One JSON value, as the call's dialect sends it. `json` is taken. */
 void http_reply_json(struct http_call *c, int status, struct buf *json);
 void http_reply_text(struct http_call *c, int status, const char *text); /* ends in one newline */

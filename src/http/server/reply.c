@@ -223,6 +223,18 @@ void http_reply(struct http_call *c, int status, const char *type, struct buf *b
         buf_done(body);
 }
 
+void http_reply_static(struct http_call *c, int status, const char *type, const void *p, size_t n)
+{
+    struct evbuffer *out;
+
+    if (!begin(c, status, type, (int64_t)n))
+        return;
+    out = conn_out(c->conn);
+    if (out && n > 0 && !c->req.head && evbuffer_add_reference(out, p, n, NULL, NULL) < 0)
+        conn_after(c->conn, NEXT_BREAK);
+    finish(c);
+}
+
 void http_reply_json(struct http_call *c, int status, struct buf *json)
 {
     if (c->dialect->reply) {

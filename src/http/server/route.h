@@ -33,6 +33,7 @@ enum {
     ROUTE_ANY_METHOD = BIT(5),  /* `method` is only what the documentation shows */
     ROUTE_FORM = BIT(8),        /* its body is multipart/form-data (documentation only) */
     ROUTE_SIGNED = BIT(7),      /* the dialect may open it without the secret (dialect.h: opens) */
+    ROUTE_SOCKET = BIT(9),      /* a WebSocket may bring the secret as a protocol (websocket.h) */
     ROUTE_ANSWERS_MAX = 3,
     ROUTE_FOLLOW = BIT(6), /* a stream without end of its own: shutdown does not wait for it */
 };

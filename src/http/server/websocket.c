@@ -8,6 +8,8 @@
 #include "http/server/origin.h"
 #include "http/server/reply.h"
 
+#define PROTOCOL "sandbox-executor" /* that our messages are of; no other is known */
+
 struct websocket {
     struct http_call *call;
     struct ws_frames *frames; /* owned */
@@ -115,6 +117,16 @@ bool websocket_wanted(const struct http_call *c)
     return http_wants_upgrade(c, "websocket");
 }
 
+const char *websocket_secret(const struct http_call *c)
+{
+    static const char begin[] = PROTOCOL ", bearer.";
+    const char *value = http_header(c, "sec-websocket-protocol");
+
+    if (!value || !websocket_wanted(c) || strncmp(value, begin, sizeof begin - 1) != 0)
+        return NULL;
+    return value + sizeof begin - 1;
+}
+
 bool websocket_check(struct http_call *c)
 {
     const struct http_server *s = c->srv;
@@ -173,6 +185,8 @@ struct websocket *websocket_accept(struct http_call *c, const struct websocket_e
         return NULL;
     }
     http_set_header(c, "Sec-WebSocket-Accept", accept);
+    if (websocket_secret(c))
+        http_set_header(c, "Sec-WebSocket-Protocol", PROTOCOL);
     http_on_gone(c, on_gone, w);
     http_on_drain(c, on_drained, w);
     http_on_body(c, on_data, NULL, w);

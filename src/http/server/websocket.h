@@ -34,6 +34,12 @@ struct websocket_events {
 
 /* Does the request ask for a WebSocket? */
 bool websocket_wanted(const struct http_call *c);
+/*
+ * The secret of a web page, which cannot set other fields of a handshake and must not write secrets
+ * into addresses: `Sec-WebSocket-Protocol: sandbox-executor, bearer.SECRET`. The answer names the
+ * first of the two. NULL: it has none.
+ */
+const char *websocket_secret(const struct http_call *c);
 /* Checks the handshake and the Origin. NULL: it was answered with why not, or out of memory. The
  * handler must have asked for the notice that the client has gone before it returned. */
 struct websocket *websocket_accept(struct http_call *c, const struct websocket_events *events);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/jw.h"
 #include "http/api/api.h"
+#include "http/api/console/console.h"
 #include "http/server/server.h"
 
 #ifndef SBX_VERSION
@@ -30,13 +31,14 @@ void api_root(struct http_call *c)
 
     http_set_header(c, "Vary", "Accept");
     if (accept && strstr(accept, "text/html")) {
-        http_set_header(c, "Location", "docs");
+        http_set_header(c, "Location", console_is_there(http_app(c)) ? "console" : "docs");
         http_reply(c, 307, NULL, NULL);
         return;
     }
     jw_object(&w);
     jw_kv_string(&w, "service", "sandbox-executor");
     jw_kv_string(&w, "version", SBX_VERSION);
+    jw_kv_string(&w, "console", console_is_there(http_app(c)) ? "/console" : NULL);
     jw_kv_string(&w, "docs", "/docs");
     jw_kv_string(&w, "health", "/health");
     jw_kv_string(&w, "execute", "/execute");

@@ -5,7 +5,7 @@
 
 /* clang-format off */
 static const struct route meta_rows[] = {
-    {"GET",    "/",                  api_root,         0,          "meta", "what this is; a browser is led to /docs", NULL,
+    {"GET",    "/",                  api_root,         0,          "meta", "what this is; a browser is led to /console", NULL,
      .answer = {{200, "Root"}, {307}}},
     {"GET",    "/health",            api_health,       ROUTE_HEAD, "meta", "can work be accepted",                NULL,
      .answer = {{200, "Health"}}},

@@ -122,10 +122,22 @@ static const struct openapi_member sessions_members[] = {
 static const struct openapi_member root_members[] = {
     {"service", T_STRING, "sandbox-executor"},
     {"version", T_STRING, ""},
+    {"console", T_TEXT, "path of the console; null: there is none"},
     {"docs", T_STRING, "path of this documentation"},
     {"health", T_STRING, "path"},
     {"execute", T_STRING, "path"},
     {"openapi", T_STRING, "path"},
+};
+
+static const struct openapi_member console_session_members[] = {
+    {"key", T_STRING, "a bearer token that opens what the secret opens"},
+    {"expires_at", T_STRING, "UTC"},
+};
+
+static const struct openapi_member console_ticket_members[] = {
+    {"ticket", T_STRING, "is exchanged for a key, once"},
+    {"path", T_STRING, "with the ticket in its fragment"},
+    {"expires_in", T_INT, "seconds"},
 };
 
 static const struct openapi_member health_members[] = {
@@ -487,6 +499,8 @@ const struct openapi_schema openapi_answers[] = {
     SCHEMA("Session", session_members, "[\"id\",\"state\"]"),
     SCHEMA("Sessions", sessions_members, "[\"sessions\"]"),
     SCHEMA("Root", root_members, "[\"service\",\"version\"]"),
+    SCHEMA("ConsoleSession", console_session_members, "[\"key\",\"expires_at\"]"),
+    SCHEMA("ConsoleTicket", console_ticket_members, "[\"ticket\",\"path\"]"),
     SCHEMA("Health", health_members, "[\"status\"]"),
     SCHEMA("Info", about_members, NULL),
     SCHEMA("Capabilities", capabilities_members, NULL),
