@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resources: a guide to the sandboxes, their files, and artifacts of executions. Whoever ignores
- * them reaches all of it by tools.
+ * Resources: a guide to the sandboxes, their files, and artifacts of executions. A client that
+ * ignores them reaches all of it by tools.
  */
 #pragma once
 
