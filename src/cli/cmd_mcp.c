@@ -30,7 +30,7 @@ enum {
     LINE_MOST = 64 << 20,
     READ_SIZE = 64 << 10,
     PIPE_SURE = 4096,  /* a pipe that can be written to takes so many bytes (PIPE_BUF) */
-    REST_US = 1500000, /* requests under way may end in that time after the end of the input */
+    REST_US = 2500000, /* requests under way may end in that time after the end of the input */
 };
 
 struct mcp {

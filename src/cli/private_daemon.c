@@ -21,7 +21,7 @@
 
 enum {
     START_MS = 60000,
-    END_MS = 3000, /* the daemon has so long to end in order */
+    END_MS = 2000, /* the daemon has so long to end in order */
     LINE_MAX_BYTES = 4096,
     SECRET_BYTES = 24,
 };
