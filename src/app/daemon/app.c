@@ -11,6 +11,7 @@
 #include "app/function/compile_cache.h"
 #include "app/function/kept_calls.h"
 #include "app/mcp/sessions.h"
+#include "app/tools/toolbox.h"
 
 enum { MS_PER_S = 1000 };
 #define US_PER_S 1000000u
@@ -132,6 +133,8 @@ int app_init(struct app *a, struct err *e)
         return -1;
     if (a->config.mcp && mcp_sessions_open(a, &a->mcp, e) < 0)
         return -1;
+    if (toolbox_open(a, &a->tools, e) < 0)
+        return -1;
     if (a->config.retain_on_disk && a->config.retain_count > 0)
         return kept_disk_open(a, &a->retained.disk, e);
     store_sweep(a->store, NULL, 0);
@@ -145,6 +148,7 @@ void app_done(struct app *a)
     survey_stop(a);
     kept_disk_stop(a->retained.disk);
     workspaces_stop(a->workspace.all);
+    toolbox_close(take_ptr(&a->tools));
     mcp_sessions_close(take_ptr(&a->mcp));
     a->admission.granting = true; /* what is freed now makes room for nobody */
     run_after_all(a->engine);

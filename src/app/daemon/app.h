@@ -39,6 +39,7 @@ struct mcp_sessions;
 struct shelf;
 struct shelf_item;
 struct survey;
+struct toolbox;
 struct webhooks;
 
 enum { APP_VERSION_MAX = 32 }; /* a language's version */
@@ -94,6 +95,7 @@ struct app {
     struct sandboxes *sandboxes; /* owned by main: persistent ones */
     struct expose *expose;       /* owned by main: the proxy into the default one, or NULL */
     struct mcp_sessions *mcp;    /* owned; NULL: not offered */
+    struct toolbox *tools;       /* owned: published ones */
     struct metrics metrics;
     struct {
         uint64_t started_us;

@@ -35,6 +35,7 @@ void function_init(struct function_task *f, struct app *a, const struct task_kin
         .lang = -1,
         .jail = a->jail,
         .streamed = o->item != NULL,
+        .shown_max = o->shown_max,
     };
 }
 

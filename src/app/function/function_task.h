@@ -46,7 +46,8 @@ struct call_result {
     const struct call_tree *tree;     /* NULL: mounts are not known */
     const struct sync_report *synced; /* NULL: nothing was to go back */
     bool streamed;
-    size_t items;                     /* that came, if it was streamed */
+    size_t items;     /* that came, if it was streamed */
+    size_t shown_max; /* characters of each text for who renders it; 0: all of it is wanted */
     const struct turn_facts *session; /* NULL: it is no turn of one */
 };
 
@@ -70,6 +71,8 @@ struct function_order {
     function_refused_fn *refused;
     function_item_fn *item; /* not NULL: items of a generator one by one */
     sync_event_fn *event;   /* of changes that go back, while they do; or NULL */
+    size_t shown_max;       /* of the result; 0: all of it */
+    uint64_t memory_max;    /* bytes, if that is less than is configured; 0: as configured */
     void *user;
 };
 

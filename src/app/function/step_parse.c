@@ -32,7 +32,10 @@ static void use_limits(struct call *c, uint64_t wall_ms)
     struct task *t = &c->on.task;
     uint64_t asked = t->result.at.asked;
 
-    c->program.limits = t->limits = app_limits(c->on.app, wall_ms);
+    t->limits = app_limits(c->on.app, wall_ms);
+    if (c->on.order.memory_max > 0 && c->on.order.memory_max < t->limits.memory_max)
+        t->limits.memory_max = c->on.order.memory_max;
+    c->program.limits = t->limits;
     t->engine = c->program.where.engine;
     run_result_init(&t->result, &t->limits);
     t->result.at.asked = asked;

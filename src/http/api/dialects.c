@@ -13,6 +13,7 @@
     row(koyeb) \
     row(sandboxes) \
     row(packages) \
+    row(tools) \
     row(mcp) \
     row(mcp_other) \
     row(console) \

@@ -8,19 +8,15 @@
 #include "app/mcp/version.h"
 #include "http/api/mcp/resources.h"
 #include "http/api/mcp/tool.h"
+#include "http/api/mcp/tool_list.h"
 
 #ifndef SBX_VERSION
 #define SBX_VERSION "0"
 #endif
 
-/* tools.json: what clients are told about the tools. */
-extern const char mcp_tools_text[];
-extern const size_t mcp_tools_text_n;
-
 enum {
     LIST_TTL_MS = 60000,
     TEMPLATES_TTL_MS = 3600000,
-    FILTER_MAX = 1024, /* of ?tools= */
     PERMANENT_MAX = 64 << 10,
 };
 
@@ -157,37 +153,18 @@ bool mcp_tool_is_offered(const struct app *a, const char *name)
     return !a->config.mcp_tools[0] || mcp_list_has(a->config.mcp_tools, name, strlen(name));
 }
 
-static bool is_listed(const struct mcp_exchange *x, struct json_value tool, const char *only)
-{
-    struct json_value name = json_member(tool, "name");
-    const struct mcp_tool *t = mcp_tool_find((struct bytes){name.p + 1, name.n - 2});
-
-    if (!t || !mcp_tool_is_offered(x->app, t->name))
-        return false;
-    return !*only || mcp_list_has(only, name.p + 1, name.n - 2);
-}
-
 static void tools_list(struct mcp_exchange *x, struct mcp_session *session)
 {
     struct buf out = BUF_INIT(MCP_ANSWER_MAX);
     struct jw w = JW(&out);
-    struct json_value all, one;
-    char only[FILTER_MAX] = "";
-    size_t at = 0;
-    struct err e;
 
     (void)session;
-    if (!check_cursor(x))
-        return;
-    (void)http_query(x->call, "tools", only, sizeof only);
     mcp_result_begin(x, &w, NULL);
-    jw_key(&w, "tools");
-    jw_array(&w);
-    if (json_parse(mcp_tools_text, mcp_tools_text_n, 0, &all, &e) == 0)
-        while (json_array_next(all, &at, &one))
-            if (is_listed(x, one, only))
-                jw_raw(&w, one.p, one.n);
-    jw_array_end(&w);
+    if (!mcp_write_tools(x, &w)) {
+        buf_done(&out);
+        mcp_fail(x, RPC_INVALID_PARAMS, NULL, "Invalid cursor");
+        return;
+    }
     write_caching(x, &w, LIST_TTL_MS);
     jw_object_end(&w);
     mcp_answer(x, &out);

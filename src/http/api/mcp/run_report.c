@@ -17,11 +17,10 @@
 #include "base/utf8.h"
 #include "core/denial.h"
 #include "http/api/mcp/resources.h"
+#include "http/api/mcp/shown_text.h"
 #include "http/api/mcp/tool_file.h"
 
 enum {
-    HEAD_PERCENT = 60,
-    LINE_SEARCH = 500, /* bytes around a cut in which a line may end */
     FILES_SEEN = 20000,
     FILES_DEPTH = 8,
     FILES_TOLD = 20, /* named in the text */
@@ -142,46 +141,6 @@ void report_advise(struct run_report *r)
         report_hint(r, "%s", denials_hint(set, DENIAL_PERSISTENT));
 }
 
-/* ---- text without what a terminal would obey ---- */
-
-/* Length of the escape sequence at p, at least 1. */
-static size_t escape_length(const char *p, size_t n)
-{
-    size_t i = 2;
-
-    if (n < 2)
-        return n;
-    if (p[1] == ']') { /* to BEL or ESC \ */
-        while (i < n && p[i] != '\a' && p[i] != '\033')
-            i++;
-        return i < n ? i + (p[i] == '\033' && i + 1 < n ? 2 : 1) : n;
-    }
-    if (p[1] == '[') { /* to a letter */
-        while (i < n && (p[i] < '@' || p[i] > '~'))
-            i++;
-        return i < n ? i + 1 : n;
-    }
-    return 2;
-}
-
-static void put_plain(struct buf *out, const char *p, size_t n)
-{
-    for (size_t i = 0; i < n;) {
-        unsigned char c = (unsigned char)p[i];
-        size_t k = i;
-
-        if (c == '\033') {
-            i += escape_length(p + i, n - i);
-            continue;
-        }
-        while (k < n && ((unsigned char)p[k] >= ' ' || p[k] == '\n' || p[k] == '\t') &&
-               p[k] != 0x7f)
-            k++;
-        (void)buf_put(out, p + i, k - i);
-        i = k > i ? k : i + 1;
-    }
-}
-
 /* ---- output that is too long ---- */
 
 static bool is_cut(const struct run_report *r, enum run_stream s)
@@ -194,55 +153,32 @@ static void kept_path(const struct run_report *r, enum run_stream s, char out[WO
     (void)snprintf(out, WORDS_MAX, "/tmp/sbx/%s.%s", r->id, stream_names[s]);
 }
 
-/* The head and the tail, cut at ends of lines. */
+/* The head and the tail. */
 static void put_stream(const struct run_report *r, enum run_stream s, struct buf *out)
 {
     cleanup_with(buf_done) struct buf plain = BUF_INIT(r->output.out[s].n + 1);
-    size_t most = r->output.shown_max, head, tail;
+    struct shown_cut cut;
     char path[WORDS_MAX];
-    const char *nl;
 
-    put_plain(&plain, r->output.out[s].p ? r->output.out[s].p : "", r->output.out[s].n);
-    if (plain.n <= most) {
+    shown_plain(&plain, r->output.out[s].p ? r->output.out[s].p : "", r->output.out[s].n);
+    if (!shown_cut(plain.p, plain.n, r->output.shown_max, &cut)) {
         (void)buf_put(out, plain.p ? plain.p : "", plain.n);
         return;
     }
-    head = utf8_truncate(plain.p, plain.n, most * HEAD_PERCENT / 100);
-    tail = plain.n - (most - most * HEAD_PERCENT / 100);
-    nl = memrchr(plain.p, '\n', head);
-    if (nl && (size_t)(plain.p + head - nl) < LINE_SEARCH)
-        head = (size_t)(nl - plain.p) + 1;
-    nl = memchr(plain.p + tail, '\n', LINE_SEARCH < plain.n - tail ? LINE_SEARCH : plain.n - tail);
-    if (nl)
-        tail = (size_t)(nl - plain.p) + 1;
-    while (tail < plain.n && ((unsigned char)plain.p[tail] & 0xc0) == 0x80)
-        tail++;
     kept_path(r, s, path);
-    (void)buf_put(out, plain.p, head);
+    (void)buf_put(out, plain.p, cut.head);
     (void)buf_printf(out,
                      "\n… [%zu characters cut; all of it is in %s: use read_file with offset, or "
                      "grep it with run_command] …\n",
-                     tail - head, path);
-    (void)buf_put(out, plain.p + tail, plain.n - tail);
+                     cut.tail - cut.head, path);
+    (void)buf_put(out, plain.p + cut.tail, plain.n - cut.tail);
 }
 
 /* ---- the answer ---- */
 
-static void put_part(struct buf *text, const char *label, const char *p, size_t n)
-{
-    while (n > 0 && p[n - 1] == '\n')
-        n--;
-    if (n == 0)
-        return;
-    if (text->n > 0)
-        (void)buf_putc(text, '\n');
-    (void)buf_puts(text, label);
-    (void)buf_put(text, p, n);
-}
-
 static void put_buf(struct buf *text, const char *label, const struct buf *b)
 {
-    put_part(text, label, b->p ? b->p : "", b->n);
+    shown_part(text, label, b->p ? b->p : "", b->n);
 }
 
 static void put_value(struct run_report *r, struct buf *text)
@@ -250,7 +186,7 @@ static void put_value(struct run_report *r, struct buf *text)
     const struct buf *v = r->text.n > 0 && r->value.n == 0 ? &r->text : &r->value;
     size_t n = v->n > REPORT_VALUE_MAX ? utf8_truncate(v->p, v->n, REPORT_VALUE_MAX) : v->n;
 
-    put_part(text, "[result] ", v->p ? v->p : "", n);
+    shown_part(text, "[result] ", v->p ? v->p : "", n);
     if (n < v->n)
         (void)buf_printf(text, "… [%zu characters cut]", v->n - n);
 }

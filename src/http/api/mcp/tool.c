@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
+#include "app/tools/toolbox.h"
 #include "base/base64.h"
 #include "http/api/mcp/methods.h"
 
@@ -14,12 +15,22 @@ enum { WORDS_MAX = 1024, KNOWN_MAX = 512 };
 static const char lost_words[] =
     "[the sandbox of this session was lost; files and variables are gone]\n";
 
+/* Its arguments are a function's. */
+static const struct shape any_shape = {NULL, 0, 0, NULL};
+static const struct mcp_tool published_tool = {"published", &any_shape, 0, NULL};
+
 const struct mcp_tool *mcp_tool_find(struct bytes name)
 {
     for (const struct mcp_tool *t = mcp_tools; t->name; t++)
         if (strlen(t->name) == name.n && memcmp(t->name, name.p, name.n) == 0)
             return t;
     return NULL;
+}
+
+bool mcp_tool_is_reserved(const struct app *a, const char *name)
+{
+    (void)a;
+    return mcp_tool_find((struct bytes){name, strlen(name)}) != NULL;
 }
 
 /* ---- results ---- */
@@ -124,6 +135,29 @@ void tool_answer(struct tool_call *t, struct tool_result *r)
     mcp_answer(x, &out);
 }
 
+void tool_answer_data(struct tool_call *t, struct tool_result *r)
+{
+    if (r->text.n == 0)
+        (void)buf_put(&r->text, r->data.p, r->data.n);
+    tool_answer(t, r);
+}
+
+void tool_answer_members(struct tool_call *t, const char *meta, struct buf *members)
+{
+    struct buf out = BUF_INIT(MCP_ANSWER_MAX);
+    struct mcp_exchange *x = t->x;
+    struct jw w = JW(&out);
+
+    (void)buf_reserve(&out, members->n + MCP_META_MAX);
+    mcp_result_begin(x, &w, meta);
+    jw_raw(&w, members->p ? members->p : "", members->n);
+    jw_object_end(&w);
+    out.failed = out.failed || members->failed;
+    buf_done(members);
+    tool_free(t);
+    mcp_answer(x, &out);
+}
+
 void tool_refuse(struct tool_call *t, const char *hint, const char *fmt, ...)
 {
     struct tool_result r = TOOL_RESULT;
@@ -214,6 +248,7 @@ void mcp_tool_call(struct mcp_exchange *x, struct mcp_session *session)
 {
     struct json_value name = json_member(x->message.params, "name"),
                       arguments = json_member(x->message.params, "arguments");
+    const struct published *published;
     const struct mcp_tool *tool;
     struct tool_call *t;
     char text[WORDS_MAX];
@@ -224,18 +259,21 @@ void mcp_tool_call(struct mcp_exchange *x, struct mcp_session *session)
         return;
     }
     tool = mcp_tool_find((struct bytes){name.p + 1, name.n - 2});
-    if (!tool || !mcp_tool_is_offered(x->app, tool->name)) {
+    published = tool ? NULL : toolbox_tool(x->app->tools, name.p + 1, name.n - 2);
+    if (tool ? !mcp_tool_is_offered(x->app, tool->name) : !published) {
         mcp_fail(x, RPC_INVALID_PARAMS, NULL, "Unknown tool: %.*s", (int)name.n - 2, name.p + 1);
         return;
     }
-    t = tool_new(x, tool, session);
+    t = tool_new(x, tool ? tool : &published_tool, session);
     if (!t)
         return;
     if (!arguments.p)
         arguments = (struct json_value){JSON_OBJECT, "{}", 2};
     shaping_init(&t->shaping, x->app);
-    if (shaping_reserve(&t->shaping, arguments.n) < 0 ||
-        shape_value(tool->shape, arguments, NULL, t->arguments, &t->shaping) < 0)
+    if (published)
+        tool_call_published(t, published, arguments);
+    else if (shaping_reserve(&t->shaping, arguments.n) < 0 ||
+             shape_value(tool->shape, arguments, NULL, t->arguments, &t->shaping) < 0)
         refuse_arguments(t);
     else
         tool->call(t);

@@ -41,6 +41,13 @@ struct tool_call {
     bool lost;                /* the workspace of the session was lost before this call */
 };
 
+struct published;
+/* A tool that was published. */
+void tool_call_published(struct tool_call *t, const struct published *tool,
+                         struct json_value arguments);
+/* Is there a tool of ours with that name? */
+bool mcp_tool_is_reserved(const struct app *a, const char *name);
+
 /* tools/call: of `params`. */
 void mcp_tool_call(struct mcp_exchange *x, struct mcp_session *session);
 /* The answer comes later; stop() frees what belongs to the tool and calls tool_free(). */
@@ -81,6 +88,11 @@ void tool_add_link(struct tool_result *r, const char *uri, const char *name, con
 
 /* Answers and frees the call; the result is taken. */
 void tool_answer(struct tool_call *t, struct tool_result *r);
+/* The same for a tool whose result is data: that is its text, too, if it has none. */
+void tool_answer_data(struct tool_call *t, struct tool_result *r);
+/* The same for members of a result that somebody else wrote, JSON without braces; they are taken.
+ * meta: members of its _meta, or NULL. */
+void tool_answer_members(struct tool_call *t, const char *meta, struct buf *members);
 /* A result with isError: what is wrong, and what to do (NULL: nothing is known). */
 void tool_refuse(struct tool_call *t, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

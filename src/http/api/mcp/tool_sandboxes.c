@@ -25,14 +25,6 @@ static const struct shape_field delete_fields[] = {
 const struct shape tool_delete_sandbox_shape = {delete_fields, ARRAY_LEN(delete_fields), 0, NULL};
 /* clang-format on */
 
-/* The answer of a tool whose result is data: the data as text, too. */
-static void answer_data(struct tool_call *t, struct tool_result *r)
-{
-    if (r->text.n == 0)
-        (void)buf_put(&r->text, r->data.p, r->data.n);
-    tool_answer(t, r);
-}
-
 void tool_create_sandbox(struct tool_call *t)
 {
     const struct tool_create_sandbox *a = t->arguments;
@@ -56,7 +48,7 @@ void tool_create_sandbox(struct tool_call *t)
     jw_kv_int(&w, "idle_minutes", (int64_t)(p->life.idle_ms / MS_PER_MIN));
     jw_kv_int(&w, "memory_mb", (int64_t)(p->limits.memory_max >> MIB));
     jw_object_end(&w);
-    answer_data(t, &r);
+    tool_answer_data(t, &r);
 }
 
 static int64_t running(const struct persistent *p)
@@ -108,7 +100,7 @@ void tool_list_sandboxes(struct tool_call *t)
     jw_object_end(&w);
     if (n == 0)
         (void)buf_puts(&r.text, "no sandboxes");
-    answer_data(t, &r);
+    tool_answer_data(t, &r);
 }
 
 void tool_delete_sandbox(struct tool_call *t)
@@ -131,5 +123,5 @@ void tool_delete_sandbox(struct tool_call *t)
     jw_kv_string(&w, "sandbox", a->sandbox.p);
     jw_kv_bool(&w, "deleted", true);
     jw_object_end(&w);
-    answer_data(t, &r);
+    tool_answer_data(t, &r);
 }

@@ -14,6 +14,8 @@ const struct mcp_tool mcp_tools[] = {
     {"create_sandbox",  &tool_create_sandbox_shape,  sizeof(struct tool_create_sandbox),  tool_create_sandbox},
     {"list_sandboxes",  &tool_list_sandboxes_shape,  0,                                   tool_list_sandboxes},
     {"delete_sandbox",  &tool_delete_sandbox_shape,  sizeof(struct tool_delete_sandbox),  tool_delete_sandbox},
+    {"define_tools",    &tool_define_tools_shape,    sizeof(struct tool_define_tools),    tool_define_tools},
+    {"call_function",   &tool_call_function_shape,   sizeof(struct tool_call_function),   tool_call_function},
     {0},
 };
 /* clang-format on */

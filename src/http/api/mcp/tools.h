@@ -63,3 +63,20 @@ struct tool_delete_sandbox {
 extern const struct shape tool_create_sandbox_shape, tool_list_sandboxes_shape;
 extern const struct shape tool_delete_sandbox_shape;
 tool_fn tool_create_sandbox, tool_list_sandboxes, tool_delete_sandbox;
+
+struct tool_call_function {
+    struct bytes tool, code, function;
+    int language; /* its place in the enum */
+    struct json_value arguments;
+    int64_t timeout_s; /* 0: the default */
+};
+extern const struct shape tool_call_function_shape;
+tool_fn tool_call_function;
+
+struct tool_define_tools {
+    struct bytes bundle, code;
+    int language; /* its place in the enum */
+    bool remove;
+};
+extern const struct shape tool_define_tools_shape;
+tool_fn tool_define_tools;

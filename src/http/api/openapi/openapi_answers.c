@@ -413,6 +413,24 @@ static const struct openapi_member mcp_request_members[] = {
     {"params", T_OBJECT, "what the method takes"},
 };
 
+static const struct openapi_member tool_bundle_members[] = {
+    {"bundle",     T_STRING,  "its name"                                                          },
+    {"version",    T_INT,     "from 1 on"                                                         },
+    {"language",   T_STRING,  "of its source text"                                                },
+    {"sha256",     T_STRING,  "of its source text"                                                },
+    {"created_at", T_STRING,  "when this version was published"                                   },
+    {"by",         T_STRING,  "the interface it was published through: rest or mcp"               },
+    {"timeout",    T_INT,     "seconds of a call"                                                 },
+    {"tools",      T_OBJECTS, "name, title, description, inputSchema, annotations, as in tools/list"},
+    {"warnings",   T_STRINGS, "functions that were left out, and what their users will miss"      },
+    {"code",       T_STRING,  "its source text, if that was asked for"                            },
+};
+
+static const struct openapi_member tools_members[] = {
+    {"bundles", T_OBJECTS, "name, version, language, sha256, created_at, by, tools (names)"},
+    {"tools",   T_OBJECTS, "all of them by name, as in tools/list"                        },
+};
+
 static const struct openapi_member mcp_members[] = {
     {"jsonrpc", T_STRING, "2.0"},
     {"id", T_ANY, "of the request"},
@@ -530,6 +548,8 @@ const struct openapi_schema openapi_answers[] = {
     SCHEMA("SandboxProcess", sandbox_process_members, "[\"pid\",\"id\",\"status\"]"),
     SCHEMA("SandboxProcesses", sandbox_processes_members, "[\"processes\"]"),
     SCHEMA("McpRequest", mcp_request_members, "[\"jsonrpc\",\"method\"]"),
+    SCHEMA("ToolBundle", tool_bundle_members, "[\"bundle\",\"version\",\"tools\"]"),
+    SCHEMA("Tools", tools_members, "[\"bundles\",\"tools\"]"),
     SCHEMA("McpMessage", mcp_members, "[\"jsonrpc\"]"),
     SCHEMA("Context", context_members, "[\"id\",\"language\",\"state\"]"),
     SCHEMA("Contexts", contexts_members, "[\"contexts\"]"),

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* call_function, and published tools: one function of one piece of code, in a fresh sandbox. */
+#include <string.h>
+
+#include "app/daemon/app.h"
+#include "app/function/call.h"
+#include "app/tools/toolbox.h"
+#include "base/clock.h"
+#include "http/api/mcp/function_result.h"
+#include "http/api/mcp/tools.h"
+
+enum { TIMEOUT_S = 30, TIMEOUT_MAX_S = 300, ESCAPE_FACTOR = 6, BODY_ROOM = 4096 };
+
+static const char *const languages[] = {"python", "javascript", "ruby", "php",
+                                        "perl",   "c",          "cpp",  NULL};
+
+/* clang-format off */
+#define AT(member) offsetof(struct tool_call_function, member)
+static const struct shape_field fields[] = {
+    {"tool", SHAPE_STRING, 0, AT(tool)},
+    {"code", SHAPE_STRING, 0, AT(code)},
+    {"language", SHAPE_CHOICE, 0, AT(language), .words = languages},
+    {"function", SHAPE_STRING, 0, AT(function)},
+    {"arguments", SHAPE_RAW, 0, AT(arguments), .accepts = BIT(JSON_OBJECT)},
+    {"timeout_seconds", SHAPE_INT, 0, AT(timeout_s), 1, TIMEOUT_MAX_S},
+};
+#undef AT
+const struct shape tool_call_function_shape = {fields, ARRAY_LEN(fields), 0, NULL};
+/* clang-format on */
+
+/* A call under way. */
+struct function_run {
+    struct tool_call *t;
+    struct call *call;
+    char meta[MCP_META_MAX]; /* members of the _meta of its result, beside its run */
+};
+
+static void on_stop(void *user)
+{
+    struct function_run *f = user;
+    struct tool_call *t = f->t;
+
+    call_abandon(f->call);
+    free(f);
+    tool_free(t);
+}
+
+static void on_done(void *user, const struct call_result *r, struct buf *members)
+{
+    struct function_run *f = user;
+    struct tool_call *t = f->t;
+    char meta[MCP_META_MAX + sizeof f->meta];
+
+    (void)snprintf(meta, sizeof meta, "\"io.sandbox-executor/run\":\"%s\"%s", r->id, f->meta);
+    free(f);
+    tool_answer_members(t, meta, members);
+}
+
+static void on_refused(void *user, const struct err *e)
+{
+    struct function_run *f = user;
+    struct tool_call *t = f->t;
+
+    free(f);
+    tool_refuse_err(t,
+                    e->kind == ERR_BUSY ? "try again in a few seconds"
+                                        : "define_tools without arguments lists the tools that "
+                                          "were defined, with the schemas of their arguments",
+                    e);
+}
+
+/* The body of a call, which is taken, or a published tool and its arguments. */
+static void run(struct tool_call *t, struct buf *body, const struct published *tool,
+                struct json_value arguments)
+{
+    struct function_run *f = calloc(1, sizeof *f);
+    struct app *a = t->x->app;
+    struct function_order order = {
+        .text = body,
+        .request_id = t->x->call ? http_request(t->x->call)->id : "",
+        .asked_us = clock_us(),
+        .render = mcp_function_result,
+        .done = on_done,
+        .refused = on_refused,
+        .shown_max = a->config.mcp_output_chars,
+        .user = f,
+    };
+    struct err e;
+
+    if (!f) {
+        if (body)
+            buf_done(body);
+        tool_refuse(t, "try again in a second", "out of memory");
+        return;
+    }
+    f->t = t;
+    if (tool)
+        (void)snprintf(f->meta, sizeof f->meta,
+                       ",\"io.sandbox-executor/tool\":{\"bundle\":\"%s\",\"version\":%lld,"
+                       "\"sha256\":\"%s\"}",
+                       tool->bundle->is.name.p, (long long)tool->bundle->is.version,
+                       tool->bundle->is.sha256.p);
+    if ((tool ? published_call(a->tools, tool, arguments, &order, &f->call, &e)
+              : app_call(a, &order, &f->call, &e)) < 0) {
+        on_refused(f, &e);
+        return;
+    }
+    tool_wait(t, &(struct mcp_worker){.stop = on_stop, .user = f});
+}
+
+void tool_call_published(struct tool_call *t, const struct published *tool,
+                         struct json_value arguments)
+{
+    run(t, NULL, tool, arguments);
+}
+
+/* Arguments go by name only: a value of theirs is never taken for a place. */
+static void write_body(struct buf *body, const struct tool_call_function *a)
+{
+    struct jw w = JW(body);
+
+    jw_object(&w);
+    jw_kv_string(&w, "language", languages[a->language]);
+    jw_kv_bytes(&w, "code", a->code.p, a->code.n);
+    if (a->function.p)
+        jw_kv_bytes(&w, "functionName", a->function.p, a->function.n);
+    if (a->arguments.p) {
+        jw_key(&w, "kwargs");
+        jw_raw(&w, a->arguments.p, a->arguments.n);
+    }
+    jw_kv_int(&w, "timeout", a->timeout_s > 0 ? a->timeout_s : TIMEOUT_S);
+    jw_object_end(&w);
+}
+
+static void call_by_name(struct tool_call *t, const struct tool_call_function *a)
+{
+    const struct published *tool = toolbox_tool(t->x->app->tools, a->tool.p, a->tool.n);
+
+    if (a->code.p)
+        tool_refuse(t, "leave out one of them", "give tool or code, not both");
+    else if (!tool)
+        tool_refuse(t, "define_tools without arguments lists them",
+                    "there is no defined tool '%.64s'", a->tool.p);
+    else
+        tool_call_published(t, tool, a->arguments);
+}
+
+static void call_code(struct tool_call *t, const struct tool_call_function *a)
+{
+    struct buf body =
+        BUF_INIT(ESCAPE_FACTOR * (a->code.n + a->function.n) + a->arguments.n + BODY_ROOM);
+
+    write_body(&body, a);
+    if (body.failed) {
+        buf_done(&body);
+        tool_refuse(t, "try again in a second", "out of memory");
+        return;
+    }
+    run(t, &body, NULL, (struct json_value){0});
+}
+
+void tool_call_function(struct tool_call *t)
+{
+    const struct tool_call_function *a = t->arguments;
+
+    if (a->tool.p)
+        call_by_name(t, a);
+    else if (a->code.p)
+        call_code(t, a);
+    else
+        tool_refuse(t, "give tool, or code and a function", "tool or code is needed");
+}
