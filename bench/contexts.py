@@ -68,8 +68,8 @@ def pss_kib(pids):
     """Proportional memory of processes together; those that ended meanwhile have none."""
     total = 0
     for pid in pids:
-        text = harness.read_proc(pid, "smaps_rollup") or ""
-        found = re.search(r"^Pss:\s+(\d+)", text, re.M)
+        text = harness.read_proc(pid, "smaps_rollup") or b""
+        found = re.search(rb"^Pss:\s+(\d+)", text, re.M)
         total += int(found.group(1)) if found else 0
     return total
 
