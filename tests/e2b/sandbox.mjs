@@ -129,6 +129,18 @@ await check('Sandbox.create: paused at its end, woken by a request', async () =>
   }, options)
 })
 
+await check('Sandbox.create: ports that are not public', () =>
+  withSandbox(async (sandbox) => {
+    const host = sandbox.getHost(3000)
+    assert.equal((await get(host)).status, 403)
+    const token = { 'e2b-traffic-access-token': sandbox.trafficAccessToken }
+    assert.equal((await get(host, '/', token)).status, 502)
+    await sandbox.files.write('index.html', 'served')
+    await sandbox.commands.run('exec python3 -m http.server 3000 --bind 127.0.0.1', { background: true, timeoutMs: 0 })
+    await until(async () => (await get(host, '/', token)).text === 'served', 'the server inside')
+    assert.equal((await get(host)).status, 403)
+  }, { network: { allowPublicTraffic: false } }))
+
 await check('Sandbox.pause', () =>
   withSandbox(async (sandbox) => {
     const pause = (sandbox.pause ?? sandbox.betaPause).bind(sandbox)
