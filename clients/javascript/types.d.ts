@@ -31,7 +31,7 @@ export interface Cell {
   code: string;
   /** id of a context; default: the one of the language */
   context?: string;
-  /** python (default), javascript, typescript or bash: the sandbox's default context of it */
+  /** python (default), javascript, typescript, bash or r: the sandbox's default context of it */
   language?: string;
   /** variables of this cell only */
   env?: Record<string, string>;
@@ -105,9 +105,30 @@ export interface CommandResult {
   timings?: Record<string, unknown>;
 }
 
+export interface ConsoleLogin {
+  /** what follows '#ticket=' in the address */
+  ticket: string;
+}
+
+export interface ConsoleSession {
+  /** a bearer token that opens what the secret opens */
+  key: string;
+  /** UTC */
+  expires_at: string;
+}
+
+export interface ConsoleTicket {
+  /** is exchanged for a key, once */
+  ticket: string;
+  /** with the ticket in its fragment */
+  path: string;
+  /** seconds */
+  expires_in?: number;
+}
+
 export interface Context {
   id: string;
-  /** python, javascript, typescript or bash */
+  /** python, javascript, typescript, bash or r */
   language: string;
   /** where it began */
   cwd?: string;
@@ -123,7 +144,7 @@ export interface Context {
 }
 
 export interface ContextCreate {
-  /** python (default), javascript, typescript or bash */
+  /** python (default), javascript, typescript, bash or r */
   language?: string;
   /** where it begins, default /workspace */
   cwd?: string;
@@ -838,6 +859,8 @@ export interface Root {
   /** sandbox-executor */
   service: string;
   version: string;
+  /** path of the console; null: there is none */
+  console?: string | null;
   /** path of this documentation */
   docs?: string;
   /** path */
@@ -1079,6 +1102,69 @@ export interface TerminalSize {
   columns: number;
   /** of the terminal */
   rows: number;
+}
+
+export interface ToolBundle {
+  /** its name */
+  bundle: string;
+  /** from 1 on */
+  version: number;
+  /** of its source text */
+  language?: string;
+  /** of its source text */
+  sha256?: string;
+  /** when this version was published */
+  created_at?: string;
+  /** the interface it was published through: rest or mcp */
+  by?: string;
+  /** seconds of a call */
+  timeout?: number;
+  /** name, title, description, inputSchema, annotations, as in tools/list */
+  tools: (Record<string, unknown>)[];
+  /** functions that were left out, and what their users will miss */
+  warnings?: string[];
+  /** its source text, if that was asked for */
+  code?: string;
+}
+
+export interface ToolCall {
+  /** its name */
+  tool: string;
+  /** by name */
+  arguments?: Record<string, unknown>;
+}
+
+export interface Tools {
+  /** name, version, language, sha256, created_at, by, tools (names) */
+  bundles: (Record<string, unknown>)[];
+  /** all of them by name, as in tools/list */
+  tools: (Record<string, unknown>)[];
+}
+
+export interface ToolsPublish {
+  /** python, javascript (js), ruby, php, c or cpp (c++) */
+  language: string;
+  /** source text; its public functions become tools, with their docstrings and annotations */
+  code: string;
+  /** only these functions */
+  include?: string[];
+  /** not these functions */
+  exclude?: string[];
+  /** in front of each tool's name */
+  prefix?: string;
+  /** environment variables of each call */
+  env?: Record<string, string>;
+  /** seconds of a call; 30 */
+  timeout?: number;
+  /** memory of a call, at most what is configured */
+  memory_mb?: number;
+  /** the version that it replaces, 0 for none; another one is answered with 409 */
+  expected_version?: number;
+}
+
+export interface ToolsRestore {
+  /** one of those that are kept */
+  version: number;
 }
 
 export interface Workspace {

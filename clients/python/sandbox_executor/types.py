@@ -58,9 +58,20 @@ class CommandResult(Record):
     timings: Optional[Record]  # below /v1/sandboxes: queue_ms, start_ms, run_ms, total_ms
 
 
+class ConsoleSession(Record):
+    key: str  # a bearer token that opens what the secret opens
+    expires_at: str  # UTC
+
+
+class ConsoleTicket(Record):
+    ticket: str  # is exchanged for a key, once
+    path: str  # with the ticket in its fragment
+    expires_in: Optional[int]  # seconds
+
+
 class Context(Record):
     id: str
-    language: str  # python, javascript, typescript or bash
+    language: str  # python, javascript, typescript, bash or r
     cwd: Optional[str]  # where it began
     state: str  # starting, idle, busy or down
     default: Optional[bool]  # made on first use for cells that name only a language
@@ -327,6 +338,7 @@ class Processes(Record):
 class Root(Record):
     service: str  # sandbox-executor
     version: str
+    console: Optional[str]  # path of the console; null: there is none
     docs: Optional[str]  # path of this documentation
     health: Optional[str]  # path
     execute: Optional[str]  # path
@@ -411,6 +423,24 @@ class SyncReport(Record):
     rolledBack: Optional[bool]  # what was written was undone
     aborted: Optional[bool]  # a rule ended it
     events: Optional[List[Record]]  # what happened, in order
+
+
+class ToolBundle(Record):
+    bundle: str  # its name
+    version: int  # from 1 on
+    language: Optional[str]  # of its source text
+    sha256: Optional[str]  # of its source text
+    created_at: Optional[str]  # when this version was published
+    by: Optional[str]  # the interface it was published through: rest or mcp
+    timeout: Optional[int]  # seconds of a call
+    tools: List[Record]  # name, title, description, inputSchema, annotations, as in tools/list
+    warnings: Optional[List[str]]  # functions that were left out, and what their users will miss
+    code: Optional[str]  # its source text, if that was asked for
+
+
+class Tools(Record):
+    bundles: List[Record]  # name, version, language, sha256, created_at, by, tools (names)
+    tools: List[Record]  # all of them by name, as in tools/list
 
 
 class Workspace(Record):
