@@ -149,7 +149,8 @@ void app_done(struct app *a)
     kept_disk_stop(a->retained.disk);
     workspaces_stop(a->workspace.all);
     toolbox_close(take_ptr(&a->tools));
-    mcp_sessions_close(take_ptr(&a->mcp));
+    mcp_sessions_close(a->mcp); /* what it ends still counts in it */
+    a->mcp = NULL;
     a->admission.granting = true; /* what is freed now makes room for nobody */
     run_after_all(a->engine);
     for (size_t i = 0; i < JAILS_MAX; i++)

@@ -23,6 +23,7 @@
 #include <sys/queue.h>
 
 #include "app/mcp/left_files.h"
+#include "app/mcp/mcp_metrics.h"
 #include "app/sandbox/sandboxes.h"
 #include "base/err.h"
 
@@ -80,8 +81,9 @@ struct mcp_sessions {
     size_t n;
     struct mcp_listener_list listeners; /* of no session */
     char deleted[MCP_DELETED][MCP_RANDOM + 1];
-    size_t deleted_n;              /* ever */
-    struct left_files left;        /* owned */
+    size_t deleted_n;       /* ever */
+    struct left_files left; /* owned */
+    struct mcp_metrics metrics;
     struct event *timer, *changed; /* owned */
 };
 

@@ -328,6 +328,7 @@ void mcp_post(struct http_call *c)
 
 struct stream {
     struct mcp_listener listener;
+    struct mcp_metrics *metrics; /* borrowed */
     struct http_call *call;
     struct sse sse;
     struct event *timer; /* owned */
@@ -337,6 +338,7 @@ struct stream {
 
 static void stream_free(struct stream *s)
 {
+    s->metrics->streams--;
     mcp_listen_end(&s->listener);
     if (s->timer)
         event_free(s->timer);
@@ -427,6 +429,8 @@ static struct stream *stream_begin(struct http_call *c, struct mcp_session *m)
     }
     (void)event_add(s->timer, &beat);
     s->call = c;
+    s->metrics = &a->mcp->metrics;
+    s->metrics->streams++;
     s->wants_tools = true;
     s->listener.tools_changed = on_tools_changed;
     s->listener.end = on_stream_end;
@@ -454,6 +458,7 @@ static void listen_modern(struct mcp_exchange *x)
         return;
     }
     x->call = NULL;
+    x->outcome = MCP_OK;
     mcp_drop(x);
     s = id ? stream_begin(c, NULL) : NULL;
     if (!s) {

@@ -54,6 +54,11 @@ struct mcp_exchange *mcp_exchange_new(struct http_call *c)
 
 static void exchange_free(struct mcp_exchange *x)
 {
+    struct mcp_metrics *m = &x->app->mcp->metrics;
+
+    if (x->message.kind == RPC_REQUEST && x->message.method[0])
+        mcp_count_request(m, x->message.method, x->modern, x->outcome);
+    m->streams -= x->streaming;
     mcp_request_end(&x->request);
     if (x->timer)
         event_free(x->timer);
@@ -68,6 +73,7 @@ static void begin_stream(struct mcp_exchange *x)
     if (x->streaming || !x->takes_events || !x->call)
         return;
     x->streaming = true;
+    x->app->mcp->metrics.streams++;
     sse_begin(&x->sse, x->call);
 }
 
@@ -254,6 +260,7 @@ void mcp_answer(struct mcp_exchange *x, struct buf *result)
         mcp_fail(x, RPC_INTERNAL, NULL, "the result is larger than %d bytes", MCP_ANSWER_MAX);
         return;
     }
+    x->outcome = x->outcome == MCP_TOOL_ERROR ? MCP_TOOL_ERROR : MCP_OK;
     (void)buf_reserve(&json, result->n + FRAME_MAX);
     rpc_write_result(&json, x->message.id, result->p, result->n);
     buf_done(result);
@@ -265,6 +272,7 @@ void mcp_fail_with(struct mcp_exchange *x, int status, enum rpc_code code, const
 {
     struct buf json = BUF_INIT(MCP_ANSWER_MAX);
 
+    x->outcome = MCP_ERROR;
     rpc_write_error(&json, x->message.id, code, words, data);
     send_answer(x, status, &json);
 }

@@ -56,6 +56,7 @@ struct mcp_exchange {
     double progress;          /* the last one that was told */
     struct json_value token;  /* of progress notifications; p == NULL: none are wanted */
     struct mcp_worker worker; /* while it waits for one */
+    enum mcp_outcome outcome;
 };
 
 /* The body is taken from the call. NULL: out of memory, and answered. */

@@ -52,6 +52,7 @@ struct run_report *report_new(struct tool_call *t, struct persistent *home)
     }
     random_hex(hex, 8);
     (void)snprintf(r->id, sizeof r->id, "run_%s", hex);
+    (void)snprintf(t->run, sizeof t->run, "%s", r->id);
     r->t = t;
     r->home = home;
     r->owner = t->x->call ? mcp_owner(t->x->app->mcp, mcp_token(t->x->call)) : 0;

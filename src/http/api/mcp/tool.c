@@ -8,9 +8,10 @@
 #include "app/daemon/app.h"
 #include "app/tools/toolbox.h"
 #include "base/base64.h"
+#include "base/clock.h"
 #include "http/api/mcp/methods.h"
 
-enum { WORDS_MAX = 1024, KNOWN_MAX = 512 };
+enum { WORDS_MAX = 1024, KNOWN_MAX = 512, US_PER_MS = 1000 };
 
 static const char lost_words[] =
     "[the sandbox of this session was lost; files and variables are gone]\n";
@@ -128,6 +129,7 @@ void tool_answer(struct tool_call *t, struct tool_result *r)
 
     if (t->lost)
         t->session->lost = false;
+    t->outcome = x->outcome = r->is_error ? MCP_TOOL_ERROR : MCP_OK;
     write_result(t, r, &out);
     out.failed = out.failed || r->text.failed || r->blocks.failed || r->data.failed;
     tool_result_done(r);
@@ -148,6 +150,7 @@ void tool_answer_members(struct tool_call *t, const char *meta, struct buf *memb
     struct mcp_exchange *x = t->x;
     struct jw w = JW(&out);
 
+    x->outcome = t->outcome;
     (void)buf_reserve(&out, members->n + MCP_META_MAX);
     mcp_result_begin(x, &w, meta);
     jw_raw(&w, members->p ? members->p : "", members->n);
@@ -181,8 +184,22 @@ void tool_refuse_err(struct tool_call *t, const char *hint, const struct err *e)
 
 /* ---- calls ---- */
 
+/* Never its arguments. */
+static void tell(const struct tool_call *t)
+{
+    struct app *a = t->x->app;
+    uint64_t took_us = clock_us() - t->x->began_us;
+
+    mcp_count_tool(&a->mcp->metrics, t->tool->name, took_us);
+    log_event(&a->log, LOG_INFO, "tool_called", LOG_STR("tool", t->tool->name),
+              LOG_STR("era", t->x->modern ? "modern" : "handshake"), LOG_STR("run", t->run),
+              LOG_STR("outcome", mcp_outcome_name(t->outcome)),
+              LOG_INT("ms", (int64_t)(took_us / US_PER_MS)));
+}
+
 void tool_free(struct tool_call *t)
 {
+    tell(t);
     activity_end(&t->activity);
     shaping_done(&t->shaping);
     free(t->arguments);

@@ -30,6 +30,8 @@ extern const struct mcp_tool mcp_tools[];
 /* NULL: there is none. */
 const struct mcp_tool *mcp_tool_find(struct bytes name);
 
+enum { TOOL_RUN_MAX = 40 };
+
 struct tool_call {
     struct mcp_exchange *x;
     const struct mcp_tool *tool;
@@ -39,6 +41,8 @@ struct tool_call {
     void *arguments;          /* owned: the decoded struct */
     struct activity activity; /* in the sandbox that it works in */
     bool lost;                /* the workspace of the session was lost before this call */
+    enum mcp_outcome outcome;
+    char run[TOOL_RUN_MAX]; /* id of what it has run; "": nothing */
 };
 
 struct published;

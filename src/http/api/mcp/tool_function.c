@@ -53,6 +53,8 @@ static void on_done(void *user, const struct call_result *r, struct buf *members
 
     (void)snprintf(meta, sizeof meta, "\"io.sandbox-executor/run\":\"%s\"%s", r->id, f->meta);
     free(f);
+    t->outcome = r->outcome.status == CALL_SUCCESS ? MCP_OK : MCP_TOOL_ERROR;
+    (void)snprintf(t->run, sizeof t->run, "%s", r->id);
     tool_answer_members(t, meta, members);
 }
 
