@@ -481,6 +481,7 @@ void e2b_process_list(struct http_call *c)
         return;
     TAILQ_FOREACH(p, &home->processes.list, link)
     json.max += 256 + PROCESS_TAG_MAX * 6 + (p->config ? strlen(p->config) : 0);
+    (void)buf_reserve(&json, json.max); /* may be large: it is not to be moved while it grows */
     jw_object(&w);
     jw_key(&w, "processes");
     jw_array(&w);

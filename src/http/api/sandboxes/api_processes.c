@@ -307,6 +307,7 @@ void api_processes_list(struct http_call *c)
         return;
     TAILQ_FOREACH(p, &home->processes.list, link)
     body.max += process_json_room(p);
+    (void)buf_reserve(&body, body.max); /* may be large: it is not to be moved while it grows */
     jw_object(&w);
     jw_key(&w, "processes");
     jw_array(&w);
