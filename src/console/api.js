@@ -143,3 +143,17 @@ export async function download(path, name) {
     link.click();
     setTimeout(() => URL.revokeObjectURL(address), 60000);
 }
+
+// Calls fn now and then every so often while somebody looks; returns what ends that.
+export function poll(fn, ms) {
+    let timer = 0, ended = false;
+    const turn = async () => {
+        if (!document.hidden) await fn();
+        if (!ended) timer = setTimeout(turn, ms);
+    };
+    turn();
+    return () => {
+        ended = true;
+        clearTimeout(timer);
+    };
+}

@@ -30,10 +30,13 @@ export function create(parent, options) {
         state: EditorState.create({
             doc: options.value,
             extensions: [
+                Prec.highest(keymap.of([
+                    {key: 'Mod-Enter', run: () => { options.onrun?.(); return true; }},
+                    {key: 'Escape', run: it => { it.setTabFocusMode(2000); return false; }}, // the next Tab leaves
+                ])),
                 lineNumbers(), highlightSpecialChars(), history(), drawSelection(), indentOnInput(), bracketMatching(), closeBrackets(),
                 autocompletion(), highlightActiveLine(), highlightSelectionMatches(), EditorView.lineWrapping,
                 syntaxHighlighting(classHighlighter),
-                Prec.highest(keymap.of([{key: 'Mod-Enter', run: () => { options.onrun?.(); return true; }}])),
                 keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap, indentWithTab]),
                 language.of(languageOf(options.language)),
                 EditorView.contentAttributes.of({'aria-label': options.label, 'aria-description': 'Escape, then Tab, leaves the editor'}),

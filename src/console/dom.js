@@ -109,3 +109,15 @@ export async function copy(text) {
         toast('The browser does not let this page copy: select the text instead', 'error');
     }
 }
+
+// Does something that may fail, and says so.
+export async function attempt(work, success) {
+    try {
+        await work();
+        if (success) toast(success);
+        return true;
+    } catch (error) {
+        toast([error.message, error.detail, error.hint].filter(Boolean).join('. '), 'error');
+        return false;
+    }
+}

@@ -9,6 +9,10 @@ import {keepStylesOut} from './policy.js';
 
 const pages = [
     {name: 'playground', label: 'Playground', open: () => import('./page_playground.js')},
+    {name: 'sandboxes', label: 'Sandboxes', open: () => import('./page_sandboxes.js')},
+    {name: 'executions', label: 'Executions', open: () => import('./page_executions.js')},
+    {name: 'functions', label: 'Functions', open: () => import('./page_functions.js')},
+    {name: 'overview', label: 'Overview', open: () => import('./page_overview.js')},
 ];
 
 const content = h('main', {id: 'content', tabindex: '-1'});

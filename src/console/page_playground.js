@@ -36,7 +36,10 @@ export function mount(root) {
         const f = families[draft.family];
         family.value = draft.family;
         about.textContent = f.about;
-        fill(language, select(f.languages, draft.language, name => { draft.language = name; changed(); }, {'aria-label': 'Language'}));
+        if (language.family !== draft.family)
+            fill(language, select(f.languages, draft.language, name => { draft.language = name; changed(); }, {'aria-label': 'Language'}));
+        language.family = draft.family;
+        language.firstChild.value = draft.language;
         code.setLanguage(draft.language);
         const words = {execute: 'Event, input, limits', function: 'Function, arguments, limits'};
         fill(options, h('details', {open: f.fields.some(name => draft[name])}, h('summary', {}, words[draft.family] ?? 'Input, limits'), f.fields.map(name => field(labels[name], name === 'timeout' || name === 'functionName'

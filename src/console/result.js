@@ -10,7 +10,7 @@ const stages = [['queue', 'waiting for a place'], ['start', 'a sandbox'], ['run'
 function timings(times) {
     if (!times) return null;
     const parts = stages.map(([name, what]) => ({name, what, ms: times[`${name}_ms`] ?? 0})).filter(part => part.ms > 0);
-    return h('section', {class: 'timings', 'aria-label': 'Times'},
+    return h('div', {class: 'timings', role: 'group', 'aria-label': 'Times'},
         h('div', {class: 'bar', 'aria-hidden': 'true'}, parts.map(part => h('span', {class: part.name, style: `flex-grow:${part.ms}`}))),
         h('p', {}, parts.map(part => h('span', {class: 'key'}, h('i', {class: part.name}), `${part.name} ${ms(part.ms)} `)),
             `total ${ms(times.total_ms ?? parts.reduce((sum, part) => sum + part.ms, 0))}`));
@@ -39,7 +39,7 @@ function preview(id, file) {
 
 function artifacts(result) {
     const files = result.artifact_metadata ?? [];
-    return files.length > 0 && h('section', {}, h('h2', {}, 'Files'),
+    return files.length > 0 && h('div', {}, h('h2', {}, 'Files'),
         h('ul', {class: 'files'}, files.map(file => preview(result.execution_id, file))));
 }
 
@@ -64,7 +64,7 @@ export function resultView() {
     const progress = h('div', {});
     const displayed = h('div', {class: 'displayed'});
     const rest = h('div', {});
-    const element = h('section', {class: 'result', 'aria-label': 'Result'}, status, progress, output, displayed, rest);
+    const element = h('div', {class: 'result', role: 'group', 'aria-label': 'Result'}, status, progress, output, displayed, rest);
     output.hidden = true;
 
     const write = (stream, text) => {
@@ -107,7 +107,7 @@ export function resultView() {
             fill(rest,
                 (result.stdout_truncated || result.stderr_truncated) && h('p', {class: 'hint'}, 'It wrote more than is kept.'),
                 result.error && (result.error.stack || result.error.traceback) && !streamed && h('pre', {class: 'stderr'}, traceback(result.error)),
-                value !== null && value !== undefined && h('section', {}, h('h2', {}, 'Value'), rich.json(value)),
+                value !== null && value !== undefined && h('div', {}, h('h2', {}, 'Value'), rich.json(value)),
                 artifacts(result), timings(result.timings));
         },
         fail(error) { fill(status, problem(error)); },

@@ -21,6 +21,7 @@ const answers = createInterface({input: process.stdin})[Symbol.asyncIterator]();
 function listen(page) {
     page.on('pageerror', error => wrong.push(`error of the page: ${error.stack ?? error}`));
     page.on('console', message => {
+        if (test.expected?.test(message.text())) return;
         if (message.text().startsWith('policy: ')) wrong.push(message.text());
     });
     page.on('request', request => {
@@ -33,7 +34,9 @@ function listen(page) {
 }
 
 const test = {
-    address, hosts: new Set(),
+    address, hosts: new Set(), expected: null,
+    // From now on: violations of the policy that a scenario provokes.
+    expects(pattern) { test.expected = pattern; },
     check(what, ok) { if (!ok) throw new Error(`not so: ${what}`); },
     // Accessibility of what is shown now.
     async axe(page, what) {

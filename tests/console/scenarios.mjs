@@ -107,3 +107,266 @@ export async function phone(t) {
     t.check('nothing is wider than the screen', await page.evaluate(() => document.documentElement.scrollWidth) <= 390);
     await t.picture(page, 'phone');
 }
+
+// ---- sandboxes ----
+
+const dialogFill = async (page, label, text, accept) => {
+    const dialog = page.getByRole('dialog');
+    if (label) await dialog.getByLabel(label).fill(text);
+    await dialog.getByRole('button', {name: accept}).click();
+};
+
+async function newSandbox(page, name) {
+    await page.getByRole('link', {name: 'Sandboxes', exact: true}).click();
+    await page.getByRole('button', {name: 'New sandbox'}).click();
+    await dialogFill(page, 'Name', name, 'Make it');
+    await page.getByRole('heading', {name}).waitFor();
+}
+
+const screen = page => page.locator('.xterm-rows');
+const tab = (page, name) => page.getByRole('tab', {name, exact: true}).click();
+
+export async function terminal(t) {
+    const page = await t.open();
+    await page.goto(t.address);
+    await newSandbox(page, 'demo');
+    await screen(page).getByText('$').first().waitFor();
+    await page.keyboard.type('echo $((6 * 7))-answer; echo kept >note.txt\n');
+    await screen(page).getByText('42-answer').waitFor();
+    await page.keyboard.type("printf '\\033[38;2;255;100;0mcoloured\\033[0m\\n'\n");
+    await screen(page).locator('span', {hasText: /^coloured$/}).waitFor();
+    await t.axe(page, 'a terminal');
+    await t.picture(page, 'terminal');
+    await page.reload(); // the same terminal, with what it said
+    await screen(page).getByText('42-answer').waitFor();
+    await page.keyboard.type('cat note.txt\n');
+    await screen(page).getByText(/^kept/).waitFor();
+    await page.getByRole('button', {name: 'New terminal'}).click();
+    await page.getByLabel('Terminals').waitFor();
+    await page.keyboard.type('exit\n');
+    await screen(page).getByText('[the terminal has ended]').waitFor();
+}
+
+export async function files(t) {
+    const page = await t.open();
+    await page.goto(t.address);
+    await newSandbox(page, 'demo');
+    await tab(page, 'Files');
+    await page.getByText('Empty. Drop files here.').waitFor();
+    await page.locator('input[type=file]').first().setInputFiles([{name: 'one.txt', mimeType: 'text/plain', buffer: Buffer.from('first\n')},
+        {name: 'ä b.bin', mimeType: 'application/octet-stream', buffer: Buffer.from([0, 255, 1])}]);
+    await page.getByText('2 files are uploaded.').waitFor();
+    // dropped
+    const data = await page.evaluateHandle(() => {
+        const transfer = new DataTransfer();
+        transfer.items.add(new File(['dropped here'], 'dropped.txt'));
+        return transfer;
+    });
+    await page.locator('.drop').dispatchEvent('drop', {dataTransfer: data});
+    await page.getByRole('button', {name: 'dropped.txt', exact: true}).waitFor();
+    await page.getByRole('button', {name: 'one.txt', exact: true}).click();
+    await page.locator('.cm-content', {hasText: 'first'}).click();
+    await page.keyboard.press('Control+A');
+    await page.keyboard.insertText('second line');
+    await page.getByRole('button', {name: 'Save'}).click();
+    await page.getByText('one.txt is written').waitFor();
+    const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', {name: 'Download one.txt'}).click()]);
+    t.check('what is downloaded is what was written', (await streamed(file)) === 'second line');
+    const [raw] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', {name: 'Download ä b.bin'}).click()]);
+    t.check('bytes stay bytes', (await streamed(raw, 'latin1')) === '\0\xff\x01');
+    await page.getByRole('button', {name: 'New folder'}).click();
+    await dialogFill(page, 'Name', 'sub', 'Make it');
+    await t.axe(page, 'files');
+    await t.picture(page, 'files');
+    await page.getByRole('button', {name: 'sub/', exact: true}).click();
+    await page.getByText('Empty. Drop files here.').waitFor();
+    await page.reload();
+    await page.getByRole('button', {name: 'sub', exact: true}).waitFor(); // still in that folder
+    await page.getByRole('button', {name: 'workspace', exact: true}).click();
+    await page.getByRole('button', {name: 'Delete dropped.txt'}).click();
+    await dialogFill(page, null, null, 'Delete');
+    await page.getByRole('button', {name: 'dropped.txt', exact: true}).waitFor({state: 'detached'});
+    // what others change is shown
+    await tab(page, 'Processes');
+    await page.getByLabel('Command').fill('sleep 1; echo later >/workspace/by-a-program.txt');
+    await page.getByRole('button', {name: 'Start', exact: true}).click();
+    await tab(page, 'Files');
+    await page.getByRole('button', {name: 'by-a-program.txt', exact: true}).waitFor();
+}
+
+async function streamed(file, encoding = 'utf8') {
+    const parts = [];
+    for await (const part of await file.createReadStream()) parts.push(part);
+    return Buffer.concat(parts).toString(encoding);
+}
+
+export async function cells(t) {
+    const page = await t.open();
+    await page.goto(t.address);
+    await newSandbox(page, 'demo');
+    await tab(page, 'Cells');
+    await page.getByRole('button', {name: 'Run all'}).click();
+    const table = page.frameLocator('iframe').first();
+    await table.getByRole('columnheader', {name: 'square'}).waitFor();
+    await page.locator('.displayed img').waitFor();
+    t.check('the plot has a size', await page.locator('.displayed img').evaluate(async img => { await img.decode(); return img.naturalWidth; }) > 100);
+    await t.axe(page, 'cells');
+    await t.picture(page, 'cells');
+    // HTML of a program: no script of it runs, nothing is loaded, it reaches nothing of ours
+    await page.getByRole('button', {name: 'Add a cell'}).click();
+    const last = page.locator('.cell').last();
+    await last.locator('.cm-content').click();
+    await page.keyboard.insertText(`from IPython.display import HTML
+HTML('<p id=seen>shown</p><b onclick="document.title=1">bold</b><script>parent.document.title="taken"</' + 'script><img src=x onerror="parent.document.title=2">')`);
+    t.expects(/script-src|img-src/); // refused, which is the point
+    await last.getByRole('button', {name: 'Run this cell'}).click();
+    const frame = last.frameLocator('iframe');
+    await frame.locator('#seen').waitFor();
+    t.check('no script of a program has run', (await page.title()).includes('Sandbox Executor'));
+    await page.keyboard.press('Control+Home');
+    // an error, and what is kept
+    await page.getByRole('button', {name: 'Restart interpreters'}).click();
+    await page.getByText('The interpreters are new').waitFor();
+    await page.reload();
+    t.check('cells are kept', await page.locator('.cell').count() === 3);
+    await page.getByRole('button', {name: 'Run this cell'}).nth(1).click();
+    await page.locator('.cell').nth(1).getByText('NameError').first().waitFor();
+}
+
+export async function processes_and_ports(t) {
+    const page = await t.open();
+    await page.goto(t.address);
+    await newSandbox(page, 'demo');
+    await tab(page, 'Processes');
+    await page.getByLabel('Command').fill('for i in 1 2 3; do echo line $i; done; sleep 1000');
+    await page.getByRole('button', {name: 'Start', exact: true}).click();
+    await page.locator('.output', {hasText: 'line 3'}).waitFor();
+    await t.axe(page, 'processes');
+    await t.picture(page, 'processes');
+    await page.getByRole('button', {name: /^Kill for/}).click();
+    await page.getByText('killed').waitFor();
+    await tab(page, 'Ports');
+    await page.getByRole('button', {name: 'Start a small server'}).click();
+    const link = page.getByRole('link', {name: /8000-/});
+    await link.waitFor();
+    t.hosts.add(new URL(await link.getAttribute('href')).host);
+    const [other] = await Promise.all([page.context().waitForEvent('page'), link.click()]);
+    await other.getByText('Hello from a sandbox').waitFor();
+    t.check('it cannot reach back', await other.evaluate(() => opener === null && sessionStorage.length === 0));
+    await t.axe(page, 'ports');
+    await t.picture(page, 'ports');
+    await page.getByRole('link', {name: '← Sandboxes'}).click();
+    const row = page.getByRole('row', {name: /demo/});
+    await row.getByRole('button', {name: 'Pause'}).click();
+    await row.getByText('paused').waitFor();
+    await t.axe(page, 'sandboxes');
+    await t.picture(page, 'sandboxes');
+    await row.getByRole('button', {name: 'Resume'}).click();
+    await row.getByText('running').waitFor();
+    await row.getByRole('button', {name: 'Delete demo'}).click();
+    await dialogFill(page, null, null, 'Delete');
+    await page.getByText('There is none yet.').waitFor();
+}
+
+// ---- the rest ----
+
+export async function executions(t) {
+    const page = await t.open();
+    await page.goto(t.address);
+    await ready(page);
+    await choose(page, 'Language', 'shell');
+    await type(page, 'echo begun; sleep 1000');
+    await page.keyboard.press('Control+Enter');
+    await page.locator('.output', {hasText: 'begun'}).waitFor();
+    await page.getByRole('link', {name: 'Executions'}).click();
+    const link = page.getByRole('link', {name: /^console-/});
+    await link.click();
+    await page.locator('.output', {hasText: 'begun'}).waitFor();
+    await page.getByRole('button', {name: /^Cancel console-/}).click();
+    await page.getByText('It was stopped from outside.').waitFor();
+    await page.getByRole('cell', {name: 'cancelled'}).waitFor();
+    await t.axe(page, 'executions');
+    await t.picture(page, 'executions');
+    await page.getByRole('button', {name: /^Forget console-/}).click();
+    await page.getByText('There is none.').waitFor();
+}
+
+export async function functions(t) {
+    const page = await t.open();
+    await page.goto(t.address);
+    await page.getByRole('link', {name: 'Functions'}).click();
+    await page.locator('form .about', {hasText: 'How large is it?'}).waitFor();
+    await page.getByLabel(/^width/).fill('3');
+    await page.getByLabel(/^height/).fill('4');
+    await page.getByRole('button', {name: 'Call'}).click();
+    await page.getByText('12 m²').waitFor();
+    await t.axe(page, 'functions');
+    await t.picture(page, 'functions');
+    await page.reload();
+    await page.getByLabel(/^width/).waitFor();
+    t.check('the form is kept', await page.getByLabel(/^width/).inputValue() === '3');
+    await type(page, 'def twice(words: list[str], loud: bool = False):\n    return [w.upper() if loud else w for w in words] * 2\n');
+    await page.getByLabel(/^words/).fill('["a"]');
+    await page.getByLabel(/^loud/).selectOption('true');
+    await page.getByRole('button', {name: 'Call'}).click();
+    await page.locator('.result pre', {hasText: '"A"'}).waitFor();
+}
+
+export async function overview(t) {
+    const page = await t.open();
+    await page.goto(t.address);
+    await ready(page);
+    await page.getByRole('link', {name: 'Overview'}).click();
+    await page.locator('.uplot canvas').nth(4).waitFor();
+    await page.getByRole('heading', {name: /^Isolation of this host/}).waitFor();
+    await page.evaluate(async () => { // something to see
+        const headers = {'Content-Type': 'application/json', Authorization: `Bearer ${sessionStorage.getItem('sandbox-executor:key')}`};
+        for (let i = 0; i < 5; i++) await fetch('/execute', {method: 'POST', headers, body: JSON.stringify({language: 'shell', code: 'true'})});
+    });
+    await page.getByText(/^half of them: \d/).waitFor();
+    await t.axe(page, 'the overview');
+    await t.picture(page, 'overview');
+}
+
+// The daemon ends and comes back: the page goes on with its key.
+export async function restart(t) {
+    const page = await t.open();
+    await page.goto(t.address);
+    await newSandbox(page, 'demo');
+    await screen(page).getByText('$').first().waitFor();
+    await t.askFor('restart');
+    await page.getByText('This terminal is gone with its sandbox').waitFor();
+    await page.getByRole('button', {name: 'Make it anew'}).click();
+    await screen(page).getByText('$').first().waitFor();
+    await page.keyboard.type('echo again-$((1 + 1))\n');
+    await screen(page).getByText('again-2').waitFor();
+    await page.getByRole('link', {name: 'Playground'}).click();
+    await page.getByRole('button', {name: 'Run', exact: true}).click();
+    await page.locator('.preview img').waitFor();
+}
+
+// All of a run by keys alone.
+export async function keyboard(t) {
+    const page = await t.open({colorScheme: 'dark'});
+    await page.goto(t.address);
+    await ready(page);
+    await page.locator('.cm-content').waitFor();
+    const reach = async test => {
+        for (let i = 0; i < 40; i++) {
+            await page.keyboard.press('Tab');
+            if (await page.evaluate(test)) return;
+        }
+        throw new Error(`not reached by keys: ${test}, but ${await page.evaluate('document.activeElement.outerHTML.slice(0, 200)')}`);
+    };
+    await reach("document.activeElement.classList.contains('skip')");
+    await reach("document.activeElement.getAttribute('aria-label') === 'Language'");
+    await page.keyboard.press('s');
+    await reach("document.activeElement.classList.contains('cm-content')");
+    await page.keyboard.press('Control+A');
+    await page.keyboard.insertText('echo by keys');
+    await page.keyboard.press('Escape');
+    await reach("document.activeElement.tagName === 'SUMMARY'"); // the editor lets go
+    await page.keyboard.press('Shift+Tab');
+    await page.keyboard.press('Control+Enter');
+    await page.locator('.output', {hasText: 'by keys'}).waitFor();
+}

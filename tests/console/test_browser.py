@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -24,7 +25,7 @@ class Console:
     def __init__(self):
         self.secret = "of the console's tests"
         self.daemon = harness.start_daemon(SANDBOX_SECRET=self.secret)
-        self.port = self.daemon.port
+        self.port, self.before = self.daemon.port, []
 
     def address(self):
         line = self.daemon.out.wait(lambda one: "/console#ticket=" in one and one)
@@ -32,15 +33,22 @@ class Console:
         return line.split()[-1]
 
     def restart(self):
-        self.daemon.stop()
+        """While a browser runs: what the first daemon leaves is looked for at the end."""
+        self.daemon.signal(signal.SIGTERM)
+        self.daemon.wait()
+        self.before.append(self.daemon)
         self.daemon = harness.start_daemon(SANDBOX_SECRET=self.secret, EXECUTOR_PORT=self.port)
+
+    def stop(self):
+        for one in [*self.before, self.daemon]:
+            one.stop()
 
 
 @pytest.fixture
 def console():
     one = Console()
     yield one
-    one.daemon.stop()
+    one.stop()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
