@@ -29,12 +29,14 @@
 #include "base/os.h"
 #include "base/output.h"
 #include "base/privilege.h"
+#include "core/port_net.h"
 #include "http/api/api.h"
 #include "http/api/console/console.h"
 #include "http/server/auth.h"
 #include "http/server/server.h"
 #include "jail/jails.h"
 #include "lang/runners.h"
+#include "net/egress_doors.h"
 #include "store/shelf.h"
 #include "store/store.h"
 #include "store/work_threads.h"
@@ -373,6 +375,24 @@ static int proxy_start(struct app *a, struct err *e)
     return 0;
 }
 
+/* Without it there is a daemon, and no network for sandboxes. */
+static void way_out(struct app *a)
+{
+    char directory[PATH_MAX];
+    struct err e;
+    int r = os_beside("", directory, sizeof directory);
+
+    if (!net_possible(a->jail, NET_GATE))
+        return;
+    if (r < 0)
+        (void)err_sys(&e, r, "our own program");
+    if (r == 0 && egress_start(directory, a->config.egress_hosts_file, &a->egress, &e) == 0 &&
+        egress_open(a->egress, a->base, &a->log, a->config.egress_doors_max, &e) == 0)
+        return;
+    log_event(&a->log, LOG_WARN, "no_egress", LOG_STR("error", e.text));
+    egress_close(take_ptr(&a->egress));
+}
+
 static int start(struct daemon *d, struct err *e)
 {
     struct config *c = &d->app.config;
@@ -390,6 +410,7 @@ static int start(struct daemon *d, struct err *e)
     supervisor_open(&d->supervisor);
     if (pool_dir_open(d, e) < 0 || boot_become(&d->who, e) < 0)
         return -1;
+    way_out(&d->app); /* as whom we are now, and before nothing can be started any more */
     if (auth_ready(d, e) < 0 || boot_confine(c, &walls, e) < 0)
         return -1;
     log_event(&d->app.log, LOG_INFO, "confined",
@@ -514,6 +535,7 @@ static void stop(struct daemon *d)
     work_pool_close(a->work); /* delivers what was under way */
     shelf_stop(a->packages.shelf);
     app_done(a);
+    egress_close(a->egress);
     shelf_close(a->packages.shelf);
     report_close(a);
     store_close(a->store);

@@ -12,9 +12,8 @@
  *
  * A gate is what serves such listeners outside. A run with a gate asks for them first and sends the
  * job, and with it the program, only when the gate has them all; so a sandbox that was made ahead
- * can have a gate, and a run without one does nothing for it. The relay (net/relay.h) is a gate
- * that knows the hosts of one installation. Rules for each sandbox, credentials and a proxy in a
- * process of its own are a further mode here and another gate.
+ * can have a gate, and a run without one does nothing for it. The gates that there are hand the
+ * listeners to a door of their own (net/egress_doors.h), which has a policy (core/egress_policy.h).
  */
 #pragma once
 
@@ -24,6 +23,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "core/config.h"
+#include "core/net_ports.h"
 #include "core/port_jail.h"
 
 enum net_mode {
@@ -32,15 +32,11 @@ enum net_mode {
     NET_HOST, /* the network of the host with its loopback */
 };
 
-/* Where programs in a sandbox find a gate that speaks HTTP as a proxy. */
-enum { NET_PROXY_PORT = 3128 };
-#define NET_PROXY_URL "http://127.0.0.1:3128"
-
 struct net_gate {
-    const uint16_t *ports; /* of the loopback; borrowed as long as the run lives */
+    const uint32_t *ports; /* of the loopback (net_ports.h); borrowed as long as the run lives */
     size_t ports_n;
     /* The listener of one of them, before the program has its job. Taken. */
-    void (*listening)(void *user, uint16_t port, int fd);
+    void (*listening)(void *user, uint32_t port, int fd);
     void *user;
 };
 

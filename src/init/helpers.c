@@ -14,6 +14,7 @@
 #include "init/ending.h"
 #include "init/files.h"
 #include "init/helper.h"
+#include "init/listener.h"
 #include "init/order.h"
 #include "init/own_process.h"
 #include "init/process_tree.h"
@@ -154,6 +155,8 @@ static void command(struct state *s)
         help(s, m.token, fd);
     else if (m.verb == INIT_END_HELP)
         end_help(s, m.token);
+    else if (m.verb == INIT_LISTEN)
+        listener_hand_out(s->ctl, m.arg);
     else if (m.verb == INIT_STOP)
         kill_all(s);
 }

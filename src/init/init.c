@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +22,7 @@
 #include "init/ending.h"
 #include "init/first.h"
 #include "init/helpers.h"
+#include "init/listener.h"
 #include "init/own_process.h"
 #include "init/put.h"
 #include "init/scan.h"
@@ -31,7 +31,6 @@
 #include "wire/wire.h"
 
 enum {
-    LISTEN_BACKLOG = 64,
     NUMBERS_ONCE = 300, /* process numbers below are given once: then the kernel begins at 300 */
 };
 
@@ -217,28 +216,6 @@ static void put(const struct state *s, const struct init_msg *m, const char *nam
     tell(s, &done);
 }
 
-/* The daemon accepts what connects there. No process inside ever holds the listener, so none can
- * change what it does. */
-static int listener_open(uint16_t port)
-{
-    struct sockaddr_in at = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    cleanup_close int fd = os_socket(AF_INET, SOCK_STREAM, 0);
-
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
-        return -errno;
-    return take_fd(&fd);
-}
-
-static void hand_out_listener(const struct state *s, int64_t port)
-{
-    cleanup_close int fd = listener_open((uint16_t)port);
-    struct init_msg m = {.verb = INIT_LISTENING, .arg = port, .status = fd < 0 ? -fd : 0};
-
-    if (fd_send(s->ctl, &m, sizeof m, &fd, fd >= 0 ? 1 : 0) < 0)
-        _exit(0);
-}
-
 static void command(struct state *s)
 {
     struct {
@@ -260,7 +237,7 @@ static void command(struct state *s)
     else if (m->verb == INIT_SCAN)
         scan_workspace(&(struct scan_order){s->workspace, s->ctl, m->arg != 0, s->born, &s->dirs});
     else if (m->verb == INIT_LISTEN)
-        hand_out_listener(s, m->arg);
+        listener_hand_out(s->ctl, m->arg);
     else if (m->verb == INIT_SIGNAL)
         signal_first(s, m->arg);
     else if (m->verb == INIT_PUT && fd >= 0)

@@ -473,12 +473,13 @@ static void on_listening(struct run *r, const struct init_msg *m, int *fd)
         return;
     if (*fd < 0) {
         (void)snprintf(r->result->fault, sizeof r->result->fault,
-                       "listener on port %d of the sandbox: %s", (int)m->arg, strerror(m->status));
+                       "listener on port %d of the sandbox: %s", (int)(m->arg & UINT16_MAX),
+                       strerror(m->status));
         run_stop(r, END_FAILED);
         return;
     }
     r->net.awaited--;
-    r->net.gate.listening(r->net.gate.user, (uint16_t)m->arg, take_fd(fd));
+    r->net.gate.listening(r->net.gate.user, (uint32_t)m->arg, take_fd(fd));
     if (r->net.awaited == 0 && run_is(r, RUN_LIVE))
         feed_release(&r->job_feed, r->engine->base);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,21 +30,25 @@ static const struct {
  * netstat has counts packets and connections in more detail, and takes longest to print: none of it
  * moves unless one of these does. Kept open: finding them takes as long as reading.
  */
-static const char *const files[NETNS_FILES] = {
-    "/proc/self/net/sockstat",
-    "/proc/self/net/dev",
-    "/proc/self/net/snmp",
-    "/proc/self/net/snmp6",
-};
+static const char *const files[NETNS_FILES] = {"/proc/self/net/sockstat", "/proc/self/net/dev",
+                                               "/proc/self/net/snmp", "/proc/self/net/snmp6"};
 enum { SOCKSTAT };
 
+/* Beside 127.0.0.1 it has 198.18.0.1/15: every address of that range is local, so that names can
+ * have addresses at which a door listens (egress/names.h). Nobody listens unless there is a door.
+ */
 static int loopback_up(void)
 {
     cleanup_close int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct ifreq r = {.ifr_flags = IFF_UP | IFF_RUNNING};
+    struct ifreq up = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING},
+                 names = {.ifr_name = "lo:1"};
+    struct sockaddr_in *at = (struct sockaddr_in *)&names.ifr_addr;
 
-    (void)snprintf(r.ifr_name, sizeof r.ifr_name, "lo");
-    return s < 0 || ioctl(s, SIOCSIFFLAGS, &r) < 0 ? -errno : 0;
+    *at = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc6120001)};
+    if (s < 0 || ioctl(s, SIOCSIFFLAGS, &up) < 0 || ioctl(s, SIOCSIFADDR, &names) < 0)
+        return -errno;
+    at->sin_addr.s_addr = htonl(0xfffe0000);
+    return ioctl(s, SIOCSIFNETMASK, &names) < 0 ? -errno : 0;
 }
 
 static void apply_settings(void)

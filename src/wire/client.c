@@ -2,57 +2,20 @@
 #include "wire/client.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/fd.h"
+#include "wire/spawn.h"
 
 enum {
     HELLO_MS = 60000, /* one that dies is noticed at once; this is for one that hangs */
     END_MS = 5000,
-    LAUNCHER_FD = 3,
 };
-
-__attribute__((noreturn)) static void become_launcher(const struct launch_conf *c, const char *path,
-                                                      int sock)
-{
-    char uid[16], user[16], group[16];
-    char *const argv[] = {
-        (char *)"sandbox-launcher",
-        uid,
-        (char *)c->netns,
-        (char *)c->workspaces,
-        (char *)c->directory,
-        (char *)c->dependencies,
-        (char *)c->wasm,
-        (char *)c->jail,
-        user,
-        group,
-        (char *)c->own,
-        NULL,
-    };
-    char *const empty[] = {NULL};
-    sigset_t none;
-    int there = fcntl(sock, F_DUPFD, 64);
-
-    (void)snprintf(uid, sizeof uid, "%u", (unsigned)c->uid_base);
-    (void)snprintf(user, sizeof user, "%u", (unsigned)c->user);
-    (void)snprintf(group, sizeof group, "%u", (unsigned)c->group);
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)setsid(); /* a terminal's interrupt is the daemon's to handle */
-    if (there < 0 || dup2(there, LAUNCHER_FD) < 0 || fd_close_from(LAUNCHER_FD + 1) < 0)
-        _exit(126);
-    (void)execve(path, argv, empty);
-    _exit(127);
-}
 
 static int await_hello(int sock, struct launch_msg *ret, struct err *e)
 {
@@ -90,25 +53,30 @@ static void let_end(pid_t guard, int *sock)
 int launch_start(const struct launch_conf *c, int *ret_sock, pid_t *ret_pid,
                  struct launch_msg *ret_hello, struct err *e)
 {
-    cleanup_close int here = -1, there = -1;
+    char uid[16], user[16], group[16];
+    char *const argv[] = {
+        (char *)"sandbox-launcher",
+        uid,
+        (char *)c->netns,
+        (char *)c->workspaces,
+        (char *)c->directory,
+        (char *)c->dependencies,
+        (char *)c->wasm,
+        (char *)c->jail,
+        user,
+        group,
+        (char *)c->own,
+        NULL,
+    };
+    cleanup_close int here = -1;
     cleanup_reap pid_t pid = -1;
-    char path[4096];
-    int sp[2], r;
+    int r;
 
-    if ((size_t)snprintf(path, sizeof path, "%s/sandbox-launcher", c->directory) >= sizeof path)
-        return err_set(e, ERR_HOST, "path of sandbox-launcher is too long");
-    if (access(path, X_OK) < 0)
-        return err_sys(e, -errno, "%s", path);
-    r = fd_message_pair(sp);
-    if (r < 0)
-        return err_sys(e, r, "launcher socket");
-    here = sp[0], there = sp[1];
-    pid = fork();
-    if (pid < 0)
-        return err_sys(e, -errno, "fork the launcher");
-    if (pid == 0)
-        become_launcher(c, path, there);
-    (void)close(take_fd(&there)); /* ours must go, or end of file never comes */
+    (void)snprintf(uid, sizeof uid, "%u", (unsigned)c->uid_base);
+    (void)snprintf(user, sizeof user, "%u", (unsigned)c->user);
+    (void)snprintf(group, sizeof group, "%u", (unsigned)c->group);
+    if (program_start(c->directory, "sandbox-launcher", argv, &here, &pid, e) < 0)
+        return -1;
     if (await_hello(here, ret_hello, e) < 0) {
         let_end(pid, &here);
         return -1;

@@ -13,7 +13,7 @@ enum init_verb {
                       answers. `arg` not 0: a copy of the warm process (init/warm.h), if there is
                       one. From a warm helper to pid 1: `pid`, its own */
     INIT_END_HELP, /* persistent only: helper `token` and all it started end now */
-    INIT_LISTEN,   /* listen on port `arg` of the loopback; LISTENING follows */
+    INIT_LISTEN,   /* listen on port `arg` (net_ports.h) of the loopback; LISTENING follows */
     INIT_SIGNAL,   /* signal `arg` to the program's process group, `status` not 0: to it alone;
                       SIGNALLED follows */
     INIT_PUT,      /* the file `name`, as ENTRY names it, gets `size` bytes of the fd from `arg` on;

@@ -475,7 +475,7 @@ def connect(host, port):
     return "connected"
 def through(line):
     with socket.create_connection(("127.0.0.1", 3128), 30) as s:
-        s.sendall(line.encode() + b"\r\n\r\n")
+        s.sendall(line.encode() + b"\r\nHost: proxy\r\n\r\n")
         return s.makefile("rb").readline().decode().strip()
 @BODY@
 raise SystemExit("PROBE" + json.dumps(found))
@@ -500,7 +500,7 @@ attempt("names", lambda: socket.getaddrinfo("localhost.example", 80))
 attempt("tunnel", lambda: through("CONNECT 127.0.0.1:%d HTTP/1.1" % port))
 attempt("other name", lambda: through("CONNECT localhost:{index.server.server_port} HTTP/1.1"))
 attempt("get", lambda: through("GET http://127.0.0.1:%d/ HTTP/1.1" % port))
-attempt("post", lambda: through("POST http://{index.host}/simple/ HTTP/1.1"))
+attempt("trace", lambda: through("TRACE http://{index.host}/simple/ HTTP/1.1"))
 attempt("rubbish", lambda: through("hello"))
 attempt("https", lambda: through("GET https://{index.host}/ HTTP/1.1"))
 attempt("allowed", lambda: through("GET http://{index.host}/simple/probe/ HTTP/1.1"))
@@ -512,7 +512,7 @@ attempt("allowed tunnel", lambda: through("CONNECT {files_host.host} HTTP/1.1"))
         assert "rror" in found[name], (name, found)
     for name in ("tunnel", "other name", "get"):
         assert found[name].startswith("HTTP/1.1 403"), (name, found)
-    for name in ("post", "rubbish", "https"):
+    for name in ("trace", "rubbish", "https"):
         assert found[name].startswith("HTTP/1.1 400"), (name, found)
     assert found["allowed"].split()[1] == "200" and found["allowed tunnel"].split()[1] == "200"
 

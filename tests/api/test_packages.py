@@ -276,8 +276,8 @@ def test_a_caller_need_not_wait_and_sees_how_far_it_is(daemon, registry):
                                   headers={"Prefer": "respond-async"})
         assert answered.status == 202 and answered.json()["state"] == "installing"
         harness.wait_until(lambda: "/slow" in registry.asked, "the installer asks the registry")
-        seen = ask(daemon, "GET", "/slow").json()
-        assert seen["state"] == "installing" and seen["progress"]["downloaded_bytes"] > 0
+        harness.wait_until(lambda: ask(daemon, "GET", "/slow").json()["progress"]["downloaded_bytes"] > 0, "bytes have passed")
+        assert ask(daemon, "GET", "/slow").json()["state"] == "installing"
         assert ask(daemon, "DELETE", "/slow").status == 409
     finally:
         registry.gate.set()

@@ -60,6 +60,8 @@ def kind_of(moment, pid):
         return "daemon"
     if not moment.is_outside(pid):
         return "init" if status_of(pid).get("NSpid", "").split()[-1:] == ["1"] else "tenant"
+    if comm(pid).startswith("egress-"):
+        return comm(pid)
     return OUTSIDE.get(comm(pid)) or ("zygote" if moment.is_zygote(pid) else "?")
 
 

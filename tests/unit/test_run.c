@@ -778,7 +778,7 @@ static void what_init_cannot_start_has_words(void **state)
     assert_string_equal(s->result.fault, "mounts: why");
 }
 
-static void on_listening(void *user, uint16_t port, int fd)
+static void on_listening(void *user, uint32_t port, int fd)
 {
     struct stage *s = user;
 
@@ -786,7 +786,7 @@ static void on_listening(void *user, uint16_t port, int fd)
     close(fd);
 }
 
-static const uint16_t gate_ports[] = {80, 81};
+static const uint32_t gate_ports[] = {80, 81};
 
 static void start_with_gate(struct stage *s)
 {

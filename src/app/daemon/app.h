@@ -30,6 +30,7 @@
 
 struct event;
 struct event_base;
+struct egress;
 struct expose;
 struct http_server;
 struct sandboxes;
@@ -92,6 +93,7 @@ struct app {
         struct dependencies dependencies;
         struct package_sets sets;
     } packages;
+    struct egress *egress;       /* owned by main: the way out; NULL: there is none */
     struct sandboxes *sandboxes; /* owned by main: persistent ones */
     struct expose *expose;       /* owned by main: the proxy into the default one, or NULL */
     struct mcp_sessions *mcp;    /* owned; NULL: not offered */

@@ -26,7 +26,7 @@ static void dependency_free(struct dependency_sync *s)
     struct app *a = s->app;
 
     TAILQ_REMOVE(&a->packages.dependencies.active, s, link);
-    relay_close(s->out.relay);
+    egress_door_close(s->out.door);
     task_done(&s->task);
     session_leave(&a->workspace.sessions, s->session);
     shelf_build_drop(s->copy.build);
@@ -193,14 +193,13 @@ static int copy_hosts(struct dependency_sync *s, struct err *e)
     if (!s->out.hosts)
         return err_set(e, ERR_HOST, "no memory for dependencies");
     if (s->index.host.name[0])
-        s->out.hosts[s->out.hosts_n++].host = s->index.host;
+        s->out.hosts[s->out.hosts_n++] = s->index.host;
     if (s->registry.host.name[0])
-        s->out.hosts[s->out.hosts_n++].host = s->registry.host;
-    s->out.needed_n = s->out.hosts_n;
+        s->out.hosts[s->out.hosts_n++] = s->registry.host;
     if (strcmp(s->index.host.name, "pypi.org") == 0)
-        s->out.hosts[s->out.hosts_n++].host = files;
+        s->out.hosts[s->out.hosts_n++] = files;
     for (size_t i = 0; i < d->hosts_n; i++)
-        s->out.hosts[s->out.hosts_n++].host = d->hosts[i];
+        s->out.hosts[s->out.hosts_n++] = d->hosts[i];
     return 0;
 }
 
@@ -301,8 +300,8 @@ void dependencies_progress(const struct dependency_sync *s, struct dependency_pr
     const struct buf *said = s->task.result.err.n > 0 ? &s->task.result.err : &s->task.result.out;
     size_t skip = said->n > SAID_MAX ? said->n - SAID_MAX : 0;
 
-    *ret = (struct dependency_progress){.loaded = s->out.relay ? relay_bytes(s->out.relay)
-                                                               : s->out.transferred,
+    *ret = (struct dependency_progress){.loaded = s->out.door ? egress_door_bytes(s->out.door)
+                                                              : s->out.transferred,
                                         .files = s->copy.files};
     if (said->n > 0 && !s->index.user_info[0] && !s->registry.user_info[0])
         ret->said = (struct bytes){said->p + skip, said->n - skip};

@@ -3,10 +3,10 @@
  * The dependencies of a session, or of a set (sets.h): packages of Python, and of npm in a set,
  * installed as a whole and replaced as a whole.
  *
- *   dependencies_sync ─▶ ticket ─▶ resolve ─▶ install ─▶ copy ─▶ publish ─▶ done
- *                     (one at a time            │  in a sandbox of its own, in memory; the only way
- *                      for each session)        │  out is a relay (net/relay.h) to a few hosts
- *                                               └─ failed: what the session had stays
+ *   dependencies_sync ─▶ ticket ─▶ install ─▶ copy ─▶ publish ─▶ done
+ *                     (one at a time    │  in a sandbox of its own, in memory; the only way
+ *                      for each session) │  out is a door (net/egress_doors.h) to a few hosts
+ *                                       └─ failed: what the session had stays
  *
  * Building a package runs its code. So pip runs where tenants run, sees nothing of the host, and
  * writes into a tmpfs that bounds it. What it leaves is copied file by file to the shelf

@@ -4,7 +4,7 @@
 
 #include "app/daemon/app.h"
 #include "core/port_net.h"
-#include "net/relay.h"
+#include "net/egress_doors.h"
 #include "store/shelf.h"
 
 struct dependency_sync {
@@ -19,12 +19,13 @@ struct dependency_sync {
     size_t specs_n, npm_n;
     uint64_t started_us;
     struct {
-        struct relay_host *hosts; /* owned */
-        size_t hosts_n, needed_n; /* needed: the first ones, which must be there */
-        struct relay *relay;      /* owned */
-        uint64_t transferred;     /* bytes */
-        size_t refused;           /* other hosts that were asked for */
-        bool full;                /* too much was loaded */
+        struct package_host *hosts; /* owned: what may be reached */
+        size_t hosts_n;
+        struct egress_door *door;              /* owned */
+        uint64_t transferred;                  /* bytes */
+        size_t refused;                        /* other hosts that were asked for */
+        bool full;                             /* too much was loaded */
+        char unresolved[PACKAGE_HOST_MAX + 1]; /* the name of a host that leads nowhere */
     } out;
     struct {
         struct shelf_build *build; /* owned */

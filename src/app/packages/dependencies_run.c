@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The installation itself: a plan, a relay, and the way of the files to the shelf. */
+/* The installation itself: a plan, a door, and the way of the files to the shelf. */
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +17,9 @@ enum {
     TRUSTED_MAX = PACKAGE_HOST_MAX + 16,
     MS_PER_S = 1000,
     FIXED_ARGS = 8,
+    CONNECTIONS = 64,
+    DIAL_MS = 10000,
+    IDLE_MS = 120000,
 };
 
 /* Where the installer puts packages; the rest of the workspace is its own. */
@@ -63,6 +66,9 @@ static enum dependency_status judge(const struct dependency_sync *s, char words[
         (void)snprintf(words, WORDS_MAX, "the installed files could not be looked at");
     else if (r->reason == END_EXIT && r->exit_code == 0)
         status = DEPENDENCY_OK;
+    else if (r->reason == END_EXIT && s->out.unresolved[0])
+        (void)snprintf(words, WORDS_MAX, "the name of host '%.100s' leads nowhere",
+                       s->out.unresolved);
     else if (r->reason == END_FAILED || r->reason == END_SHUTDOWN || r->reason == END_CANCELLED) {
         (void)snprintf(words, WORDS_MAX, "%s",
                        r->reason == END_FAILED ? r->fault : "the service is shutting down");
@@ -73,15 +79,34 @@ static enum dependency_status judge(const struct dependency_sync *s, char words[
     return status;
 }
 
+static void on_told(void *user)
+{
+    struct task *t = user;
+    struct dependency_sync *s = dependency_of(t);
+
+    s->out.transferred = egress_door_bytes(s->out.door);
+    task_continue(t, TASK_NEXT);
+}
+
+/* What there was of connections. */
+static enum task_go step_tell(struct task *t, struct err *e)
+{
+    struct dependency_sync *s = dependency_of(t);
+
+    (void)e;
+    if (!s->out.door)
+        return TASK_NEXT;
+    egress_door_ask(s->out.door, on_told, t);
+    return TASK_WAIT;
+}
+
 /* The run has ended; files may still be on their way. */
 static enum task_go step_collect(struct task *t, struct err *e)
 {
     struct dependency_sync *s = dependency_of(t);
 
     (void)e;
-    if (s->out.relay)
-        s->out.transferred = relay_bytes(s->out.relay);
-    relay_close(take_ptr(&s->out.relay));
+    egress_door_close(take_ptr(&s->out.door));
     return s->copy.adding > 0 ? TASK_WAIT : TASK_NEXT;
 }
 
@@ -222,47 +247,73 @@ static void on_file(void *user, struct run_file *f)
         run_files_pause(s->task.run);
 }
 
-/* ---- the relay ---- */
+/* ---- the door ---- */
 
-static void on_refused(void *user, const char *target)
+static void on_refused(struct dependency_sync *s, const struct egress_row *row)
 {
-    struct dependency_sync *s = user;
     struct app *a = s->app;
+    char target[PACKAGE_HOST_MAX + 8];
 
     a->metrics.dependency_refused++;
+    (void)snprintf(target, sizeof target, "%s:%u", row->host, row->port);
     if (s->out.refused++ < REFUSED_LOGGED)
         log_event(&a->log, LOG_WARN, "dependency_host_refused",
                   LOG_STR("session_id", dependency_session(s)),
-                  LOG_STR("request_id", s->request_id), LOG_STR("target", target));
+                  LOG_STR("request_id", s->request_id), LOG_STR("target", target),
+                  LOG_STR("reason", egress_verdict_name(row->verdict)));
 }
 
-static void on_full(void *user)
+static void on_row(void *user, const struct egress_row *row)
 {
     struct dependency_sync *s = user;
 
-    s->out.full = true;
-    run_stop(s->task.run, END_DISK);
+    if (row->verdict == EGRESS_UNRESOLVED) {
+        memcpy(s->out.unresolved, row->host, sizeof s->out.unresolved);
+    } else if (row->verdict == EGRESS_QUOTA) {
+        s->out.full = true;
+        run_stop(s->task.run, END_DISK);
+    } else if (row->verdict != EGRESS_ALLOWED && row->verdict != EGRESS_UNREACHABLE) {
+        on_refused(s, row);
+    }
 }
 
-static void on_listening(void *user, uint16_t port, int fd)
+static void on_listening(void *user, uint32_t port, int fd)
 {
-    struct dependency_sync *s = dependency_of(user);
-    struct relay_conf conf = {
-        .base = s->app->base,
-        .hosts = s->out.hosts,
-        .hosts_n = s->out.hosts_n,
-        .bytes_max = s->app->config.dependency_download_mb << 20,
-        .refused = on_refused,
-        .full = on_full,
-        .user = s,
-    };
-    struct err e;
+    egress_door_serve(dependency_of(user)->out.door, port, fd);
+}
 
-    (void)port;
-    if (relay_open(&conf, fd, &s->out.relay, &e) == 0)
-        return;
-    log_event(&s->app->log, LOG_ERROR, "relay_failed", LOG_STR("error", e.text));
-    run_stop(s->task.run, END_FAILED);
+/* The caller, or the operator, has named these hosts: wherever they are, they may be reached. */
+static int policy_make(const struct dependency_sync *s, struct egress_policy *p, struct err *e)
+{
+    egress_policy_init(p, EGRESS_ALLOW);
+    p->bytes_max = s->app->config.dependency_download_mb << 20;
+    p->connections_max = CONNECTIONS;
+    p->dial_ms = DIAL_MS;
+    p->idle_ms = IDLE_MS;
+    p->pin_s = (uint32_t)s->app->config.dependency_s;
+    for (size_t i = 0; i < s->out.hosts_n; i++) {
+        const struct package_host *h = &s->out.hosts[i];
+        bool literal = strchr(h->name, ':') != NULL;
+        char text[PACKAGE_HOST_MAX + 16];
+        int n = snprintf(text, sizeof text, "%s%s%s:%u", literal ? "[" : "", h->name,
+                         literal ? "]" : "", h->port);
+
+        if (egress_rule_add(p, text, (size_t)n, e) < 0)
+            return -1;
+        p->rule[p->rules_n - 1].any_address = true;
+    }
+    return 0;
+}
+
+static int door_open(struct dependency_sync *s, struct err *e)
+{
+    cleanup_free struct egress_policy *p = malloc(sizeof *p);
+
+    if (!p)
+        return err_set(e, ERR_HOST, "no memory for a policy");
+    return policy_make(s, p, e) < 0
+               ? -1
+               : egress_door_open(s->app->egress, p, on_row, s, &s->out.door, e);
 }
 
 /* ---- the plan ---- */
@@ -342,7 +393,7 @@ static enum task_go step_install(struct task *t, struct err *e)
         {.path = "/workspace/.tmp/", .mode = 0700}
     };
     static const struct run_events events = {.file = on_file};
-    static const uint16_t port = NET_PROXY_PORT;
+    static const uint32_t port = NET_PROXY_PORT;
     struct dependency_sync *s = dependency_of(t);
     const struct net_gate gate = {&port, 1, on_listening, t};
     struct settings w;
@@ -358,9 +409,10 @@ static enum task_go step_install(struct task *t, struct err *e)
         .scan_all = true,
     };
 
-    (void)e;
     if (dependency_is_empty(s))
         return TASK_NEXT;
+    if (door_open(s, e) < 0)
+        return task_fail(t, END_FAILED, e->text);
     settings_make(s, &w);
     return task_run(t, &plan, &events, NULL);
 }
@@ -368,47 +420,18 @@ static enum task_go step_install(struct task *t, struct err *e)
 static enum task_go step_prepare(struct task *t, struct err *e)
 {
     struct dependency_sync *s = dependency_of(t);
-    char words[WORDS_MAX];
-    struct err why;
 
-    (void)e;
-    for (size_t i = 0; !dependency_is_empty(s) && i < s->out.needed_n; i++) {
-        if (s->out.hosts[i].n > 0)
-            continue;
-        (void)snprintf(words, sizeof words, "host of the index '%.100s': %s",
-                       s->out.hosts[i].host.name, s->out.hosts[i].error);
-        dependency_answer(s, DEPENDENCY_NOT_INSTALLED, words);
-        return TASK_END;
-    }
-    if (shelf_build_new(s->app->packages.shelf, &s->copy.build, &why) < 0)
-        return task_fail(t, END_FAILED, why.text);
+    if (shelf_build_new(s->app->packages.shelf, &s->copy.build, e) < 0)
+        return task_fail(t, END_FAILED, e->text);
     return TASK_NEXT;
-}
-
-/* ---- names ---- */
-
-static void resolve(struct task *t)
-{
-    struct dependency_sync *s = dependency_of(t);
-
-    for (size_t i = 0; i < s->out.hosts_n; i++)
-        relay_host_resolve(&s->out.hosts[i]);
-}
-
-/* On the thread that looks up names, one installation after the other: hosts whose name server
- * does not answer delay only other installations. */
-static enum task_go step_resolve(struct task *t, struct err *e)
-{
-    (void)e;
-    return dependency_is_empty(dependency_of(t)) ? TASK_NEXT : task_beside(t, resolve, WORK_NAMES);
 }
 
 /* clang-format off */
 const struct task_step dependency_steps[DEPENDENCY_STEPS] = {
     {"admit",   TASK_QUEUED,     task_admit},
-    {"resolve", TASK_STARTING,   step_resolve},
     {"prepare", TASK_STARTING,   step_prepare},
     {"install", TASK_STARTING,   step_install},
+    {"tell",    TASK_COLLECTING, step_tell,    .always = true},
     {"collect", TASK_COLLECTING, step_collect, .always = true},
     {"publish", TASK_COLLECTING, step_publish},
     {"explain", TASK_COLLECTING, step_explain, .always = true},
