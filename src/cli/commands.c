@@ -54,6 +54,39 @@ static const struct command rows[] = {
           {"sbx sh -s build htop", "a program in the sandbox 'build'"},
           {"sbx sh --attach 17", "back to process 17, as sbx ps shows it"})},
 
+{"cp", cmd_cp, "SOURCE TARGET",
+ "copy files and directories into a sandbox and out of it",
+ "One side is here, the other one in a sandbox: SANDBOX:PATH, or :PATH for the\n"
+ "sandbox of --sandbox. Directories are copied with all they hold. Into a\n"
+ "directory that is there they are copied under their own names. '-' is standard\n"
+ "input or output. What comes out of a sandbox stays below TARGET, whatever links\n"
+ "it has.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_SANDBOX | COMMAND_FILES, NULL,
+ EXAMPLES({"sbx cp data.csv :", "into the directory where commands begin"},
+          {"sbx cp src build:/workspace/", "a directory into the sandbox 'build'"},
+          {"sbx cp build:out results", "back again"},
+          {"sbx cp :notes.txt -", "prints a file"})},
+
+{"call", cmd_call, "FILE [FUNCTION [ARGUMENT|NAME=VALUE]...]",
+ "call a function of a file in a fresh sandbox",
+ "Calls a function of a file and prints what it returns, as JSON. What is JSON\n"
+ "itself is given as such, anything else as a text. Without a name the only\n"
+ "function there is is called.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_FILES,
+ OPTIONS({'l', "language", "LANGUAGE", "default: by the ending of FILE"},
+         {'t', "timeout", "SECONDS", "wall time"},
+         {'g', "engine", "ENGINE", "native, or wasm"}),
+ EXAMPLES({"sbx call area.py area 3 height=4", "area(3, height=4)"},
+          {"sbx call words.js count '[\"a\", \"b\"]'", "with an array"})},
+
+{"inspect", cmd_inspect, "FILE",
+ "the functions of a file, which is not run",
+ "Lists the functions of a file with their lines, parameters and first words of\n"
+ "their documentation; with --json as tool definitions for a language model, too.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_FILES,
+ OPTIONS({'l', "language", "LANGUAGE", "default: by the ending of FILE"}),
+ EXAMPLES({"sbx inspect tools.py", "what can be called"})},
+
 {"ps", cmd_ps, "",
  "processes of a sandbox",
  "Lists the processes of a sandbox that run, or with --all those that have\n"
@@ -131,6 +164,12 @@ static const struct command rows[] = {
  "it ends.",
  COMMAND_DAEMON,
  OPTIONS({'p', "private", NULL, "start a daemon of its own in any case"}), NULL},
+
+{"config", cmd_config, "",
+ "which daemon is asked, and how it is set",
+ "Says where the daemon is, whether its secret is known, which sandbox is meant,\n"
+ "and every setting of the daemon.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_SANDBOX, NULL, NULL},
 
 {"doctor", cmd_doctor, "[OPTION OF sandbox-executor...]",
  "what this host can and cannot isolate, and how to fix it",

@@ -38,8 +38,9 @@ static int usage_group(const char *word)
     }
     if (found)
         return CMD_USAGE;
-    (void)fprintf(stderr, "sbx: unknown command '%s'\n", word);
-    return usage(stderr);
+    (void)fprintf(stderr, "sbx: there is no command '%s'; sbx --help lists those there are\n",
+                  word);
+    return CMD_USAGE;
 }
 
 static bool is_help(const char *arg)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The command line against a real daemon: streams, exit statuses, interruption, terminals."""
 import fcntl
+import io
 import json
 import os
 import pty
@@ -8,9 +9,12 @@ import re
 import secrets
 import select
 import signal
+import socket
 import struct
 import subprocess
+import tarfile
 import termios
+import threading
 import time
 
 import pytest
@@ -231,6 +235,129 @@ def test_a_list_gives_a_terminal_no_orders(daemon, home):
     listed = sbx(daemon, "ps", "-s", home, "--all").stdout
     assert "\033" not in listed and "\007" not in listed and "owned" in listed
     sbx(daemon, "kill", "-s", home, started.stdout.strip())
+
+
+# ---- copying ----
+
+
+def tree(folder):
+    """{name: what is there}"""
+    return {str(p.relative_to(folder)): os.readlink(p) if p.is_symlink() else p.read_bytes() if p.is_file() else None
+            for p in folder.rglob("*")}
+
+
+def test_directories_and_files_are_copied_in_and_out(daemon, home, tmp_path):
+    there = tmp_path / "there"
+    (there / "sub" / "empty").mkdir(parents=True)
+    (there / "big").write_bytes(os.urandom(3_000_001))
+    (there / "sub" / "näme with space").write_text("x")
+    (there / "sub" / "link").symlink_to("../big")
+    (there / "run").write_text("#!/bin/sh\n")
+    (there / "run").chmod(0o755)
+    assert sbx(daemon, "cp", there, f"{home}:").returncode == 0
+    assert sbx(daemon, "exec", "-s", home, "./there/run").returncode == 0
+    assert sbx(daemon, "cp", f"{home}:there", tmp_path / "back").returncode == 0
+    assert tree(tmp_path / "back") == tree(there)
+    assert os.access(tmp_path / "back/run", os.X_OK)
+    assert sbx(daemon, "cp", ":there/big", tmp_path / "one", SBX_SANDBOX=home).returncode == 0
+    assert (tmp_path / "one").read_bytes() == (there / "big").read_bytes()
+    (tmp_path / "into").mkdir()
+    assert sbx(daemon, "cp", "-s", home, ":there/sub", tmp_path / "into").returncode == 0
+    assert tree(tmp_path / "into/sub") == tree(there / "sub")
+
+
+def test_copying_takes_and_gives_streams(daemon, home):
+    assert sbx(daemon, "cp", "-", f"{home}:made/by/stream", stdin="text").returncode == 0
+    assert sbx(daemon, "cp", f"{home}:made/by/stream", "-").stdout == "text"
+
+
+def test_copying_says_what_is_not_there(daemon, home, tmp_path):
+    ran = sbx(daemon, "cp", f"{home}:nothing", tmp_path / "x")
+    assert ran.returncode == 125 and "nothing" in ran.stderr and list(tmp_path.iterdir()) == []
+    ran = sbx(daemon, "cp", "no-such-sandbox:x", tmp_path / "x")
+    assert ran.returncode == 125 and "no-such-sandbox" in ran.stderr
+    ran = sbx(daemon, "cp", tmp_path / "absent", f"{home}:")
+    assert ran.returncode == 125 and "absent" in ran.stderr
+    assert sbx(daemon, "cp", "a", "b").returncode == 2
+
+
+def test_a_copy_shows_how_far_it_is_on_a_terminal_only(daemon, home, tmp_path):
+    (tmp_path / "big").write_bytes(bytes(2 << 20))
+    with Started(daemon, "cp", str(tmp_path / "big"), f"{home}:big", terminal=(80, 24)) as copy:
+        assert b"[####" in copy.until(rb"100%  2\.0 MiB")
+        assert copy.ended() == 0
+    quiet = sbx(daemon, "cp", tmp_path / "big", f"{home}:big")
+    assert (quiet.stdout, quiet.stderr) == ("", "")
+
+
+class Answers(threading.Thread):
+    """A daemon that lies: one answer for each connection."""
+
+    def __init__(self, *answers):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url, self.answers = f"http://127.0.0.1:{self.listener.getsockname()[1]}", answers
+        self.start()
+
+    def run(self):
+        for body in self.answers:
+            connection, _ = self.listener.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+
+@pytest.mark.parametrize("evil", ["through-link", "parent", "absolute", "hard-link"])
+def test_an_archive_that_leads_out_of_its_directory_does_not(tmp_path, evil):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("kept")
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as tar:
+        def add(name, kind=tarfile.REGTYPE, link="", text=b"owned"):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname, entry.size = kind, link, len(text) if kind == tarfile.REGTYPE else 0
+            tar.addfile(entry, io.BytesIO(text))
+        if evil == "through-link":
+            add("way", tarfile.SYMTYPE, str(outside))
+            add("way/secret")
+        elif evil == "parent":
+            add("../outside/secret")
+        elif evil == "absolute":
+            add(str(outside / "secret"))
+        else:
+            add("way", tarfile.SYMTYPE, str(outside))
+            add("name", tarfile.LNKTYPE, "way/secret")
+            add("name")
+    server = Answers(json.dumps({"path": "/workspace/d", "type": "directory"}).encode(), data.getvalue())
+    ran = subprocess.run([harness.BUILD / "sbx", "cp", "-u", server.url, ":d", tmp_path / "d"], capture_output=True, text=True,
+                         timeout=harness.DEADLINE, env={"HOME": "/nonexistent", "SANDBOX_SECRET": "x"}, check=False)
+    assert ran.returncode == 125 and ran.stderr, ran
+    assert {p.name: p.read_text() for p in outside.iterdir()} == {"secret": "kept"}
+    assert (outside / "secret").stat().st_nlink == 1
+
+
+# ---- functions ----
+
+
+def test_functions_of_a_file_are_called_and_listed(daemon, tmp_path):
+    file = tmp_path / "f.py"
+    file.write_text('def area(w: int, height=2):\n    """Of a thing.\n\n    More."""\n    print("seen")\n    return {"a": w * height}\n')
+    ran = sbx(daemon, "call", file, "area", "3", "height=5")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, 'seen\n{"a":15}\n', "")
+    ran = sbx(daemon, "call", file, "area", "text", "height=[1]")
+    assert ran.returncode == 1 and "TypeError" in ran.stderr
+    assert json.loads(sbx(daemon, "call", "--json", file, "area", "1").stdout)["result"] == {"a": 2}
+    ran = sbx(daemon, "inspect", file)
+    harness.need("built without" not in ran.stderr, "the grammars of tools/fetch-grammars")
+    assert ran.stdout == "    1  area(w: int, height = 2)\n       Of a thing.\n"
+
+
+def test_config_says_where_and_how(daemon):
+    said = sbx(daemon, "config").stdout
+    assert said.startswith(f"daemon   http://127.0.0.1:{daemon.port}\nsecret   known\nsandbox  default\n")
+    assert re.search(r"^secret +\"\*\*\*\"$", said, re.M) and daemon.secret not in said
+    assert "archive_bytes_max" in json.loads(sbx(daemon, "config", "--json").stdout)
 
 
 # ---- terminals ----
