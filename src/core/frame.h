@@ -31,6 +31,7 @@ enum {
     /* daemon to a wrapper that stays (function/sip.h), one at a time, after GO was answered */
     FRAME_CALL = 'P',   /* JSON object: what to call, and the token of the answer */
     FRAME_STREAM = 'S', /* the same; items of a generator are sent one by one */
+    FRAME_ANSWER = 'A', /* JSON object: what became of a call of a tool (src/lang/cells) */
     FRAME_RELOAD = 'Z', /* token: the program is loaded anew in the same process */
 
     /* wrapper to daemon; one that stays begins every payload with the token it was given */

@@ -562,10 +562,12 @@ static void write_arguments(struct jw *w, const struct published *t, struct json
     jw_object_end(w);
 }
 
-int published_write_call(const struct published *t, struct json_value arguments, struct buf *out,
-                         struct err *e)
+int published_write_call(const struct published_order *p, struct buf *out, struct err *e)
 {
+    const struct published *t = p->tool;
     const struct bundle_members *m = &t->bundle->is;
+    struct json_value arguments = p->arguments;
+    bool cut = p->most_s > 0 && p->most_s < m->timeout_s;
     struct jw w = JW(out);
 
     if (arguments.p && arguments.type != JSON_OBJECT)
@@ -580,7 +582,7 @@ int published_write_call(const struct published *t, struct json_value arguments,
     write_arguments(&w, t, arguments);
     jw_key(&w, "schema");
     jw_raw(&w, t->call.p, t->call.n);
-    jw_kv_int(&w, "timeout", m->timeout_s);
+    jw_kv_int(&w, "timeout", cut ? p->most_s : m->timeout_s);
     jw_key(&w, "options");
     jw_object(&w);
     write_env(&w, &m->env);

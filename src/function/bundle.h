@@ -93,7 +93,13 @@ void bundle_free(struct bundle *b); /* NULL is fine */
 
 /* The tool of that name; NULL: it has none. */
 struct published *bundle_tool(const struct bundle *b, const char *name, size_t n);
-/* Appends the body of POST /v1/functions/call. -1: an argument that the tool does not know; the
+/* One call of a tool. */
+struct published_order {
+    const struct published *tool;
+    struct json_value arguments; /* an object; p == NULL: none */
+    int64_t most_s;              /* it ends after so long; 0: after the time of its bundle */
+};
+/* Writes the body of POST /v1/functions/call. -1: an argument that the tool does not know; the
  * words name it and the ones there are. */
-must_check int published_write_call(const struct published *t, struct json_value arguments,
-                                    struct buf *out, struct err *e);
+must_check int published_write_call(const struct published_order *p, struct buf *out,
+                                    struct err *e);

@@ -61,6 +61,8 @@ static const char *const programs_inside[] = {
     "cells_javascript.js",
     "cells_bash.sh",
     "cells_r.R",
+    "cells_tools.py",
+    "cells_tools.js",
     "cells_acorn.js",
     "cells_amaro.js",
 };

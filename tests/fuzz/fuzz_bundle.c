@@ -18,10 +18,11 @@ static void look(const struct bundle *b)
     for (size_t i = 0; i < b->tools_n; i++) {
         struct buf body = BUF_INIT(0);
         struct json_value v = {JSON_OBJECT, given, sizeof given - 1};
+        const struct published_order order = {.tool = &b->tools[i], .arguments = v};
         struct err e;
 
         assert(portable_name_is_good(b->tools[i].name, strlen(b->tools[i].name)));
-        if (published_write_call(&b->tools[i], v, &body, &e) == 0)
+        if (published_write_call(&order, &body, &e) == 0)
             assert(json_parse(body.p, body.n, JSON_LENIENT_DUPES, &v, &e) == 0);
         buf_done(&body);
     }

@@ -291,6 +291,9 @@ static void read_message(struct json_value object, struct cell_message *m)
         {"name",       &m->name      },
         {"value",      &m->value     },
         {"traceback",  &m->traceback },
+        {"call",       &m->call      },
+        {"tool",       &m->tool      },
+        {"arguments",  &m->arguments },
     };
     struct json_value key, value;
 
@@ -321,6 +324,40 @@ static void on_begun(struct cell *c)
         c->events.begun(c->events.user, c->count);
 }
 
+/* Without anybody who has tools for it. */
+static void refuse_call(struct cell *c, const struct cell_message *m)
+{
+    static const char words[] =
+        "\"ok\":false,\"error\":{\"type\":\"NotAllowed\",\"message\":\"this "
+        "code may call no tools\",\"hint\":\"name them in allow_tools of "
+        "run_code\"}}";
+    cleanup_with(buf_done) struct buf json = BUF_INIT(CELL_SLACK);
+
+    (void)buf_printf(&json, "{\"call\":%.*s,%s", (int)m->call.n, m->call.p, words);
+    if (!json.failed && cell_answer(c, json.p, json.n) < 0)
+        broken(c->context);
+}
+
+/* False: it is no such event. */
+static bool on_ask(struct cell *c, const struct cell_message *m)
+{
+    static const char *const types[] = {"call", "search", "give_up", "progress"};
+    size_t i = 0;
+    int64_t number;
+
+    while (i < ARRAY_LEN(types) && !json_key_is(m->type, types[i]))
+        i++;
+    if (i == ARRAY_LEN(types))
+        return false;
+    if (i < ARRAY_LEN(types) - 1 && (!m->call.p || !json_to_int(m->call, &number)))
+        broken(c->context);
+    else if (c->events.asks)
+        c->events.asks(c->events.user, types[i], m);
+    else if (i < 2)
+        refuse_call(c, m);
+    return true;
+}
+
 static void on_event(struct cell *c, const struct cell_message *m)
 {
     static const char *const types[] = {"display", "clear", "error"};
@@ -330,6 +367,8 @@ static void on_event(struct cell *c, const struct cell_message *m)
     if (!c->events.done || !m->type.p)
         return;
     command_output_read(c->context->program); /* what other programs wrote before */
+    if (m->type.type == JSON_STRING && on_ask(c, m))
+        return;
     out = json_key_is(m->type, "stdout");
     err = json_key_is(m->type, "stderr");
     if (out || err) {
@@ -680,6 +719,17 @@ void cell_interrupt(struct cell *c)
 {
     if (c->begun_us > 0)
         interrupt(c, CELL_INTERRUPTED);
+}
+
+int cell_answer(struct cell *c, const char *json, size_t n)
+{
+    struct command *program = c->context->program;
+    char head[FRAME_HEAD];
+
+    if (!program || running(c->context) != c)
+        return -1;
+    frame_head(head, FRAME_ANSWER, (uint32_t)n);
+    return command_send(program, head, sizeof head) < 0 ? -1 : command_send(program, json, n);
 }
 
 void cell_pause(struct cell *c)

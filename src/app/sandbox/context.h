@@ -67,6 +67,7 @@ struct cell_message {
     struct json_value data, metadata, main, display_id, update; /* of a display */
     struct json_value wait;                                     /* of a clear */
     struct json_value name, value, traceback;                   /* of an error */
+    struct json_value call, tool, arguments; /* of what it asks for (cells_tools.py) */
 };
 
 /* What a cell does, from the loop, never from inside cell_start(). A cell must not be freed in one
@@ -77,6 +78,10 @@ struct cell_events {
     void (*output)(void *user, enum run_stream s, const char *p, size_t n);
     /* Validated; type: "display", "clear" or "error". */
     void (*event)(void *user, const char *type, const struct cell_message *m);
+    /* It calls a tool ("call"), looks for some ("search"), gives a call up ("give_up"), or tells
+     * its progress. To be answered by cell_answer(), but for the last two. NULL: it may call none,
+     * and is told so. */
+    void (*asks)(void *user, const char *type, const struct cell_message *m);
     void (*done)(void *user, const struct cell_end *end); /* the cell is gone when it returns */
     void *user;
 };
@@ -135,6 +140,8 @@ must_check int cell_start(struct context *x, const struct cell_order *o,
 /* Nothing of it is told any more. One that waits is forgotten, one that runs is interrupted. */
 void cell_leave(struct cell *c);
 void cell_interrupt(struct cell *c); /* done() comes */
+/* An answer to what the cell that runs asked for: a JSON object. -1: its interpreter is gone. */
+must_check int cell_answer(struct cell *c, const char *json, size_t n);
 /* Back-pressure: the interpreter waits once its buffers are full. */
 void cell_pause(struct cell *c);
 void cell_resume(struct cell *c);

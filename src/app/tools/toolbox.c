@@ -11,6 +11,7 @@
 
 #include "app/daemon/app.h"
 #include "app/function/call.h"
+#include "app/tools/code_run.h"
 #include "app/tools/record.h"
 
 enum { MIB = 20 /* bits */ };
@@ -156,15 +157,15 @@ int toolbox_open(struct app *a, struct toolbox **ret, struct err *e)
     t->app = a;
     TAILQ_INIT(&t->bundles);
     TAILQ_INIT(&t->active);
-    toolbox_dir(t, path);
-    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+    if (code_journals_new(&t->journals, e) < 0) {
         free(t);
-        return err_sys(e, -errno, "make '%.300s'", path);
+        return -1;
     }
-    d = opendir(path);
-    if (!d) {
-        free(t);
-        return err_sys(e, -errno, "directory of tools '%.300s'", path);
+    toolbox_dir(t, path);
+    if ((mkdir(path, 0700) < 0 && errno != EEXIST) || !(d = opendir(path))) {
+        (void)err_sys(e, -errno, "directory of tools '%.300s'", path);
+        toolbox_close(t);
+        return -1;
     }
     for (const struct dirent *at; (at = readdir(d));)
         if (bundle_name_is_good(at->d_name, strlen(at->d_name)))
@@ -188,21 +189,22 @@ void toolbox_close(struct toolbox *t)
     publications_done(t);
     while ((b = TAILQ_FIRST(&t->bundles)))
         toolbox_take_out(t, b);
+    code_journals_free(t->journals);
     free(t);
 }
 
 /* ---- calling ---- */
 
-int published_call(struct toolbox *t, const struct published *tool, struct json_value arguments,
-                   struct function_order *o, struct call **ret, struct err *e)
+int published_call(struct toolbox *t, const struct published_order *p, struct function_order *o,
+                   struct call **ret, struct err *e)
 {
     struct buf body = BUF_INIT(0);
 
-    if (published_write_call(tool, arguments, &body, e) < 0) {
+    if (published_write_call(p, &body, e) < 0) {
         buf_done(&body);
         return -1;
     }
     o->text = &body;
-    o->memory_max = (uint64_t)tool->bundle->is.memory_mb << MIB;
+    o->memory_max = (uint64_t)p->tool->bundle->is.memory_mb << MIB;
     return app_call(t->app, o, ret, e);
 }

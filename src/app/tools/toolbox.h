@@ -20,6 +20,7 @@
 
 struct app;
 struct call;
+struct code_journals;
 struct function_order;
 struct publication;
 
@@ -39,7 +40,8 @@ struct toolbox {
     size_t bundles_n, tools_n;
     struct publication_list active;
     size_t active_n;
-    struct publication *storing; /* one at a time: it decides its version before it writes */
+    struct code_journals *journals; /* owned: of runs of code that called tools */
+    struct publication *storing;    /* one at a time: it decides its version before it writes */
 };
 
 /* Reads what there is; a record that cannot be read is left out, with a line in the log. */
@@ -99,7 +101,7 @@ must_check int toolbox_look(struct toolbox *t, struct bytes bundle, int64_t vers
 
 /* ---- calling ---- */
 
-/* As app_call(), with the text of the order made here. */
-must_check int published_call(struct toolbox *t, const struct published *tool,
-                              struct json_value arguments, struct function_order *o,
-                              struct call **ret, struct err *e);
+/* As app_call(), with the text of the order made here. It ends after most_s; 0: after the time of
+ * its bundle. */
+must_check int published_call(struct toolbox *t, const struct published_order *p,
+                              struct function_order *o, struct call **ret, struct err *e);

@@ -16,9 +16,11 @@ const util = require('node:util');
 const vm = require('node:vm');
 const { createRequire } = require('node:module');
 const { pathToFileURL } = require('node:url');
+const { makeTools } = require('./cells_tools.js');
 
 const CHANNEL = 3;
 const HEAD = 9;
+const ANSWER = 'A'.charCodeAt(0); // the kind of a frame
 const OUTPUT_SIZE = 16 * 1024;
 const EVENT_MAX = (4 << 20) - 4096; // bytes of one event that the daemon takes
 const JSON_SIZE_MAX = 1 << 20; // a larger value is shown as text only
@@ -83,6 +85,8 @@ function capture(stream, name) {
     };
 }
 
+const sbx = makeTools(event, () => cell !== null);
+
 // ---- what is displayed ----
 
 const METHODS = {
@@ -135,6 +139,7 @@ const here = path.join(process.cwd(), 'cell.js');
 const load = createRequire(here);
 
 async function importFrom(name) {
+    if (name === 'sbx') return { default: sbx.module, ...sbx.module };
     const local = /^\.{0,2}\//.test(name);
     if (local) return import(pathToFileURL(path.resolve(name)).href);
     if (name.startsWith('node:') || /^[a-z]+:/.test(name)) return import(name);
@@ -334,6 +339,7 @@ async function run(one, count) {
     }
     if (error) event({ type: 'error', ...error });
     flush();
+    sbx.forget();
     send('R', { id: one.id, status: error ? 'error' : 'ok' });
     cell = null;
 }
@@ -361,7 +367,8 @@ function main() {
         for (;;) {
             const size = received.length >= HEAD ? HEAD + parseInt(received.toString('latin1', 1, HEAD), 16) : Infinity;
             if (received.length < size) break;
-            if (size > HEAD) cells.push(JSON.parse(received.toString('utf8', HEAD, size)));
+            if (received[0] === ANSWER) sbx.answer(received.toString('utf8', HEAD, size));
+            else if (size > HEAD) cells.push(JSON.parse(received.toString('utf8', HEAD, size)));
             received = received.subarray(size);
         }
         next();

@@ -12,6 +12,8 @@ row of events, each a JSON object in ASCII, and an end:
     I  {"id", "type": "error", "name", "value", "traceback"}
     R  {"id", "status": "ok" | "error"}              it has ended
 
+The module `sbx` of cells has more events, and frames that answer them (cells_tools.py).
+
 What other programs and C code write goes to descriptors 1 and 2, which the daemon reads itself.
 Between two cells the event loop runs, so that tasks of the program go on.
 """
@@ -24,8 +26,9 @@ import subprocess
 import sys
 import threading
 
+import cells_tools
+
 CHANNEL = 3
-HEAD = 9
 OUTPUT_SIZE = 16 * 1024  # text of one event
 EVENT_MAX = (4 << 20) - 4096  # bytes of one event that the daemon takes
 JSON_ITEMS_MAX = 100_000  # a larger list or dict is shown as text only
@@ -42,14 +45,16 @@ class Channel:
         self.cell = None  # token of the cell that runs
         self.pending = {}  # stream -> pieces of text not sent yet
         self.size = 0
+        self.sending = threading.RLock()  # threads of the program call tools, too
 
     def send(self, kind, value):
         text = self.encode(value)
         if len(text) > EVENT_MAX:
             text = self.encode(smaller(value))
         data = memoryview(b"%c%08x" % (ord(kind), len(text)) + text)
-        while data:
-            data = data[os.write(self.fd, data):]
+        with self.sending:
+            while data:
+                data = data[os.write(self.fd, data):]
 
     @staticmethod
     def encode(value):
@@ -624,7 +629,8 @@ class Kernel:
         self.channel = Channel(fd)
         os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
         self.shell = make_shell(self.channel)
-        self.received = bytearray()
+        self.frames = cells_tools.Frames()
+        self.caller = None
         self.loop = None
         self.fresh = dict(self.shell.user_ns)
 
@@ -652,6 +658,8 @@ class Kernel:
         os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
         self.shell.user_ns["_dh"][:] = [os.getcwd()]
         show_saved_pictures()
+        self.caller = cells_tools.Caller(self.channel, self.frames)
+        cells_tools.make_module(self.caller)
         self.channel.send("Y", {"language": "python", "version": sys.version.split()[0]})
 
     def serve(self):
@@ -664,14 +672,10 @@ class Kernel:
     async def next_cell(self):
         """Waits for a frame; tasks of the program run meanwhile."""
         while True:
-            if len(self.received) >= HEAD:
-                end = HEAD + int(self.received[1:HEAD], 16)
-                if len(self.received) >= end:
-                    text = bytes(self.received[HEAD:end])
-                    del self.received[:end]
-                    if text:
-                        return json.loads(text)
-                    continue
+            while (frame := self.frames.take()) is not None:
+                kind, text = frame
+                if kind == "P":
+                    return json.loads(text)
             ready = self.loop.create_future()
             self.loop.add_reader(self.channel.fd, lambda f=ready: f.done() or f.set_result(None))
             try:
@@ -681,7 +685,7 @@ class Kernel:
             data = os.read(self.channel.fd, 256 * 1024)
             if not data:
                 return None
-            self.received += data
+            self.frames.received += data
 
     def run(self, cell):
         shell, channel = self.shell, self.channel
@@ -714,6 +718,8 @@ class Kernel:
             if not leaving:
                 channel.event(type="error", name=kind.__name__, value=str(value), traceback="\n".join(lines))
         channel.flush()
+        if self.caller is not None:  # there is none in a rehearsal
+            self.caller.forget()
         channel.send("R", {"id": channel.cell, "status": "ok" if shell.failed is None else "error"})
         channel.cell = None
         if leaving:

@@ -12,6 +12,9 @@
 #include "http/server/auth.h"
 #include "http/server/reply.h"
 
+/* A report of a program that is repeated is so much larger. */
+#define OWN_STEP 1e-6
+
 enum { US_PER_S = 1000000, FRAME_MAX = 512 };
 
 /* ---- life ---- */
@@ -101,7 +104,7 @@ void mcp_notify(struct mcp_exchange *x, const char *method, const char *params, 
     send_event(x, &json);
 }
 
-void mcp_progress(struct mcp_exchange *x, double progress, double total, const char *words)
+static void tell_progress(struct mcp_exchange *x, double progress, double total, const char *words)
 {
     cleanup_with(buf_done) struct buf json = BUF_INIT(FRAME_MAX + 8 * MCP_PROGRESS_MAX);
     struct jw w = JW(&json);
@@ -121,6 +124,32 @@ void mcp_progress(struct mcp_exchange *x, double progress, double total, const c
     mcp_notify(x, "notifications/progress", json.p, json.n);
 }
 
+void mcp_own_progress(struct mcp_exchange *x, double done, double total, const char *words)
+{
+    struct mcp_own *own = &x->own;
+
+    if (!own->told)
+        own->base = x->progress > 0 ? x->progress : 0;
+    own->told = true;
+    own->total = total < 0 ? -1 : own->base + total;
+    own->at_us = clock_us();
+    (void)snprintf(own->words, sizeof own->words, "%s", words ? words : "");
+    tell_progress(x, own->base + done, own->total, own->words);
+}
+
+/* What the program said last, now and then, so that clients stay awake; else the seconds. */
+static void tell_again(struct mcp_exchange *x, uint64_t now, const char *doing)
+{
+    struct mcp_own *own = &x->own;
+
+    if (!own->told) {
+        tell_progress(x, (double)(now - x->began_us) / US_PER_S, -1, doing);
+    } else if (now - own->at_us >= (uint64_t)MCP_OWN_S * US_PER_S) {
+        own->at_us = now;
+        tell_progress(x, x->progress + OWN_STEP, own->total, own->words);
+    }
+}
+
 /* Once a second. */
 static void on_timer(evutil_socket_t fd, short what, void *user)
 {
@@ -134,7 +163,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     if (!x->streaming || !x->call)
         return;
     if (x->token.p)
-        mcp_progress(x, (double)(now - x->began_us) / US_PER_S, -1, doing);
+        tell_again(x, now, doing);
     if (now - x->told_us >= (uint64_t)MCP_QUIET_S * US_PER_S) {
         (void)http_stream_write(x->call, ":\n\n", 3);
         x->told_us = now;

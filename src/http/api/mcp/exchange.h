@@ -24,6 +24,7 @@
 enum {
     MCP_ANSWER_MAX = 16 << 20, /* bytes of one answer */
     MCP_SOON_MS = 1000,        /* an answer that takes longer comes as an event */
+    MCP_OWN_S = 10,            /* a program that told its progress is heard again after so long */
     MCP_QUIET_S = 15,          /* a comment is sent after so long without an event */
     MCP_META_MAX = 256,
     MCP_PROGRESS_MAX = 200, /* characters of the text of a progress notification */
@@ -41,6 +42,15 @@ struct mcp_worker {
     void *user;
 };
 
+/* The progress that a program tells: it takes the place of seconds. */
+struct mcp_own {
+    bool told;
+    double base; /* second that was told last before */
+    double total;
+    uint64_t at_us;
+    char words[MCP_PROGRESS_MAX + 1];
+};
+
 struct mcp_exchange {
     struct mcp_request request; /* in its session, while it is under way */
     struct app *app;
@@ -54,6 +64,7 @@ struct mcp_exchange {
     struct event *timer; /* owned */
     uint64_t began_us, told_us;
     double progress;          /* the last one that was told */
+    struct mcp_own own;       /* what the program told itself */
     struct json_value token;  /* of progress notifications; p == NULL: none are wanted */
     struct mcp_worker worker; /* while it waits for one */
     enum mcp_outcome outcome;
@@ -81,7 +92,7 @@ void mcp_wait(struct mcp_exchange *x, const struct mcp_worker *w);
 /* Sends a notification now, on the stream of events, if the client takes one. `params`: JSON. */
 void mcp_notify(struct mcp_exchange *x, const char *method, const char *params, size_t n);
 /* A program tells its own progress; total < 0: none. */
-void mcp_progress(struct mcp_exchange *x, double progress, double total, const char *words);
+void mcp_own_progress(struct mcp_exchange *x, double done, double total, const char *words);
 /* The exchange ends without an answer. */
 void mcp_drop(struct mcp_exchange *x);
 

@@ -62,7 +62,7 @@ struct run_report *report_new(struct tool_call *t, struct persistent *home)
     r->ran.began_at = os_file_clock();
     r->ran.exit_code = -1;
     r->value = BUF_INIT(MCP_ANSWER_MAX);
-    r->text = BUF_INIT(REPORT_STREAM_MAX);
+    r->text = r->tool_calls = BUF_INIT(REPORT_STREAM_MAX);
     r->error.type = r->error.message = r->error.stack = BUF_INIT(REPORT_STREAM_MAX);
     for (size_t i = 0; i < RUN_STREAMS; i++)
         r->output.out[i] = BUF_INIT(REPORT_STREAM_MAX);
@@ -85,6 +85,7 @@ void report_free(struct run_report *r)
         free(r->found.all[i].path);
     buf_done(&r->value);
     buf_done(&r->text);
+    buf_done(&r->tool_calls);
     buf_done(&r->error.type);
     buf_done(&r->error.message);
     buf_done(&r->error.stack);
@@ -331,6 +332,10 @@ static void put_data(struct run_report *r)
         jw_kv_string(&w, "process_id", r->ran.process);
     write_files(r, &w);
     write_cuts(r, &w);
+    if (r->tool_calls.n > 0) {
+        jw_key(&w, "tool_calls");
+        jw_raw(&w, r->tool_calls.p, r->tool_calls.n);
+    }
     jw_kv_int(&w, "duration_ms", (int64_t)(r->ran.took_us / US_PER_MS));
     jw_object_end(&w);
 }

@@ -57,7 +57,8 @@ struct run_report {
     struct buf text;  /* what stands for it as text, if it is not the JSON */
     struct {
         struct buf type, message, stack;
-    } error; /* empty: none */
+    } error;               /* empty: none */
+    struct buf tool_calls; /* JSON: an array; empty: it called none */
     char hint[TOOL_HINT_MAX];
     char line[REPORT_LINE_MAX + 1];
     bool is_error;

@@ -5,13 +5,13 @@
 
 #include "app/daemon/app.h"
 #include "app/sandbox/context.h"
+#include "app/tools/code_run.h"
 #include "http/api/mcp/run_report.h"
 #include "http/api/mcp/tools.h"
 
 enum {
     TIMEOUT_S = 30,
     TIMEOUT_MAX_S = 3600,
-    ALLOWED_MAX = 256,
     MS_PER_S = 1000,
     MIB = 20, /* bits */
 };
@@ -27,7 +27,7 @@ static const struct shape_field fields[] = {
     {"sandbox", SHAPE_STRING, 0, AT(sandbox)},
     {"timeout_seconds", SHAPE_INT, 0, AT(timeout_s), 1, TIMEOUT_MAX_S},
     {"reset", SHAPE_BOOL, 0, AT(reset)},
-    {"allow_tools", SHAPE_LIST, 0, AT(allowed), 0, ALLOWED_MAX},
+    {"allow_tools", SHAPE_LIST, 0, AT(allowed), 0, CODE_ALLOWED_MAX},
 };
 #undef AT
 const struct shape tool_run_code_shape = {fields, ARRAY_LEN(fields), 0, NULL};
@@ -35,7 +35,8 @@ const struct shape tool_run_code_shape = {fields, ARRAY_LEN(fields), 0, NULL};
 
 struct cell_run {
     struct run_report *report;
-    struct cell *cell; /* owned by its context; NULL: it has ended */
+    struct cell *cell;     /* owned by its context; NULL: it has ended */
+    struct code_run *code; /* owned: the tools that it may call; NULL: none */
     uint64_t timeout_s;
     bool begun;
     bool failed; /* it raised */
@@ -57,6 +58,7 @@ static void on_stop(void *user)
 
     if (c->cell)
         cell_leave(c->cell);
+    code_run_free(c->code);
     report_free(c->report);
     free(c);
     tool_free(t);
@@ -174,6 +176,57 @@ static void on_event(void *user, const char *type, const struct cell_message *m)
     }
 }
 
+static void tell_progress(struct cell_run *c, struct json_value data)
+{
+    struct json_value text = json_member(data, "text"), total = json_member(data, "total");
+    struct buf words = BUF_INIT(REPORT_STREAM_MAX);
+    double done = 0, all = -1;
+
+    decode(text, &words);
+    if (total.p && !json_to_double(total, &all))
+        all = -1;
+    if (json_to_double(json_member(data, "done"), &done) && done >= 0)
+        mcp_own_progress(c->report->t->x, done, all, words.p);
+    buf_done(&words);
+}
+
+static void on_asks(void *user, const char *type, const struct cell_message *m)
+{
+    struct cell_run *c = user;
+
+    if (strcmp(type, "progress") == 0)
+        tell_progress(c, m->data);
+    else
+        code_run_asks(c->code, type, m);
+}
+
+static int on_answer(void *user, const char *json, size_t n)
+{
+    struct cell_run *c = user;
+
+    return c->cell ? cell_answer(c->cell, json, n) : -1;
+}
+
+static void on_hold(void *user, bool held)
+{
+    struct cell_run *c = user;
+
+    if (c->cell && held)
+        cell_pause(c->cell);
+    else if (c->cell)
+        cell_resume(c->cell);
+}
+
+/* What it called is told, and kept under the name of the run. */
+static void end_calls(struct cell_run *c)
+{
+    c->cell = NULL;
+    code_run_end(c->code);
+    code_run_write(c->code, &c->report->tool_calls);
+    code_run_keep(c->code, c->report->id);
+    code_run_free(c->code);
+}
+
 static void judge_crash(struct run_report *r, const struct cell_end *end)
 {
     bool oom = end->crash && end->crash->reason == END_OOM;
@@ -239,6 +292,7 @@ static void on_done(void *user, const struct cell_end *end)
     judge(c, end);
     if (end->restarted && !r->hint[0])
         report_hint(r, "variables of earlier cells were lost before this one");
+    end_calls(c);
     free(c);
     r->t->x->worker = (struct mcp_worker){.stop = on_stop_report, .user = r};
     report_answer(r);
@@ -248,10 +302,17 @@ static int start(struct cell_run *c, const struct tool_run_code *a, struct err *
 {
     const char *name = languages[a->language];
     const struct cell_order order = {.code = a->code, .timeout_ms = c->timeout_s * MS_PER_S};
-    const struct cell_events events = {
-        .begun = on_begun, .output = on_output, .event = on_event, .done = on_done, .user = c};
+    const struct code_run_events answers = {.answer = on_answer, .hold = on_hold, .user = c};
+    const struct cell_events events = {.begun = on_begun,
+                                       .output = on_output,
+                                       .event = on_event,
+                                       .asks = on_asks,
+                                       .done = on_done,
+                                       .user = c};
     struct context *x;
 
+    if (code_run_new(c->report->t->x->app, a->allowed.v, a->allowed.n, &answers, &c->code, e) < 0)
+        return -1;
     if (context_standard(c->report->home, (struct bytes){name, strlen(name)}, &x, e) < 0)
         return -1;
     if (a->reset && x->state != CONTEXT_STARTING)
@@ -277,9 +338,15 @@ static void run_cell(struct tool_call *t, const struct tool_run_code *a, struct 
     } else {
         (void)err_set(&e, ERR_HOST, "out of memory");
     }
+    if (c)
+        code_run_free(c->code);
     free(c);
     report_free(r);
-    tool_refuse_err(t, "try again in a few seconds, or make another sandbox", &e);
+    tool_refuse_err(t,
+                    e.kind == ERR_CALLER
+                        ? "define_tools without arguments lists the tools that may be allowed"
+                        : "try again in a few seconds, or make another sandbox",
+                    &e);
 }
 
 void tool_run_code(struct tool_call *t)
@@ -292,9 +359,9 @@ void tool_run_code(struct tool_call *t)
     };
     struct persistent *home;
 
-    if (a->allowed.n > 0) {
-        tool_refuse(t, "leave out allow_tools",
-                    "code cannot call tools on this server yet: '%.64s'", a->allowed.v[0].value.p);
+    if (a->language == CODE_SHELL && a->allowed.n > 0) {
+        tool_refuse(t, "leave out allow_tools, or take python or javascript",
+                    "shell code cannot call tools");
         return;
     }
     if (a->language == CODE_SHELL) {

@@ -72,8 +72,7 @@ static void on_refused(void *user, const struct err *e)
 }
 
 /* The body of a call, which is taken, or a published tool and its arguments. */
-static void run(struct tool_call *t, struct buf *body, const struct published *tool,
-                struct json_value arguments)
+static void run(struct tool_call *t, struct buf *body, const struct published_order *p)
 {
     struct function_run *f = calloc(1, sizeof *f);
     struct app *a = t->x->app;
@@ -96,14 +95,14 @@ static void run(struct tool_call *t, struct buf *body, const struct published *t
         return;
     }
     f->t = t;
-    if (tool)
+    if (p)
         (void)snprintf(f->meta, sizeof f->meta,
                        ",\"io.sandbox-executor/tool\":{\"bundle\":\"%s\",\"version\":%lld,"
                        "\"sha256\":\"%s\"}",
-                       tool->bundle->is.name.p, (long long)tool->bundle->is.version,
-                       tool->bundle->is.sha256.p);
-    if ((tool ? published_call(a->tools, tool, arguments, &order, &f->call, &e)
-              : app_call(a, &order, &f->call, &e)) < 0) {
+                       p->tool->bundle->is.name.p, (long long)p->tool->bundle->is.version,
+                       p->tool->bundle->is.sha256.p);
+    if ((p ? published_call(a->tools, p, &order, &f->call, &e)
+           : app_call(a, &order, &f->call, &e)) < 0) {
         on_refused(f, &e);
         return;
     }
@@ -113,7 +112,7 @@ static void run(struct tool_call *t, struct buf *body, const struct published *t
 void tool_call_published(struct tool_call *t, const struct published *tool,
                          struct json_value arguments)
 {
-    run(t, NULL, tool, arguments);
+    run(t, NULL, &(struct published_order){.tool = tool, .arguments = arguments});
 }
 
 /* Arguments go by name only: a value of theirs is never taken for a place. */
@@ -144,7 +143,9 @@ static void call_by_name(struct tool_call *t, const struct tool_call_function *a
         tool_refuse(t, "define_tools without arguments lists them",
                     "there is no defined tool '%.64s'", a->tool.p);
     else
-        tool_call_published(t, tool, a->arguments);
+        run(t, NULL,
+            &(struct published_order){
+                .tool = tool, .arguments = a->arguments, .most_s = a->timeout_s});
 }
 
 static void call_code(struct tool_call *t, const struct tool_call_function *a)
@@ -158,7 +159,7 @@ static void call_code(struct tool_call *t, const struct tool_call_function *a)
         tool_refuse(t, "try again in a second", "out of memory");
         return;
     }
-    run(t, &body, NULL, (struct json_value){0});
+    run(t, &body, NULL);
 }
 
 void tool_call_function(struct tool_call *t)

@@ -426,6 +426,11 @@ static const struct openapi_member tool_bundle_members[] = {
     {"code",       T_STRING,  "its source text, if that was asked for"                            },
 };
 
+static const struct openapi_member tool_calls_members[] = {
+    {"execution_id", T_STRING,  "the run, as its result names it under io.sandbox-executor/run"},
+    {"tool_calls",   T_OBJECTS, "tool, ms, ok, bytes_in, bytes_out, arguments, answer"         },
+};
+
 static const struct openapi_member tools_members[] = {
     {"bundles", T_OBJECTS, "name, version, language, sha256, created_at, by, tools (names)"},
     {"tools",   T_OBJECTS, "all of them by name, as in tools/list"                        },
@@ -549,6 +554,7 @@ const struct openapi_schema openapi_answers[] = {
     SCHEMA("SandboxProcesses", sandbox_processes_members, "[\"processes\"]"),
     SCHEMA("McpRequest", mcp_request_members, "[\"jsonrpc\",\"method\"]"),
     SCHEMA("ToolBundle", tool_bundle_members, "[\"bundle\",\"version\",\"tools\"]"),
+    SCHEMA("ToolCalls", tool_calls_members, "[\"execution_id\",\"tool_calls\"]"),
     SCHEMA("Tools", tools_members, "[\"bundles\",\"tools\"]"),
     SCHEMA("McpMessage", mcp_members, "[\"jsonrpc\"]"),
     SCHEMA("Context", context_members, "[\"id\",\"language\",\"state\"]"),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app/function/call.h"
+#include "app/tools/code_run.h"
 #include "app/tools/toolbox.h"
 #include "base/clock.h"
 #include "base/jw.h"
@@ -399,12 +400,37 @@ static void call(struct http_call *c, const struct published *tool, struct json_
         return;
     }
     w->http = c;
-    if (published_call(http_app(c)->tools, tool, arguments, &o, &w->call, &e) == 0) {
+    if (published_call(http_app(c)->tools,
+                       &(struct published_order){.tool = tool, .arguments = arguments}, &o,
+                       &w->call, &e) == 0) {
         http_on_gone(c, on_call_gone, w);
         return;
     }
     free(w);
     reply_refused(c, &e);
+}
+
+/* ---- calls of code ---- */
+
+void api_tool_calls(struct http_call *c)
+{
+    const char *id = http_request(c)->param[0];
+    struct bytes rows = code_journal_find(http_app(c)->tools->journals, id);
+    struct buf body = BUF_INIT(rows.n + LIST_ROOM);
+    struct jw w = JW(&body);
+    struct err e;
+
+    if (!rows.n) {
+        (void)err_set(&e, ERR_ABSENT, "run '%.64s' has called no tools, or is not kept", id);
+        http_reply_error(c, &e);
+        return;
+    }
+    jw_object(&w);
+    jw_kv_string(&w, "execution_id", id);
+    jw_key(&w, "tool_calls");
+    jw_raw(&w, rows.p, rows.n);
+    jw_object_end(&w);
+    http_reply_json(c, 200, &body);
 }
 
 void api_tools_call(struct http_call *c)

@@ -28,6 +28,9 @@ static const struct route tools_rows[] = {
      "call a published tool; answered as a function call",
      NULL, &tools_call_shape, .example = "{\"tool\": \"add\", \"arguments\": {\"a\": 1}}",
      .answer = {{200, "FunctionResult"}}},
+    {"GET",    "/v1/executions/*/tool_calls", api_tool_calls, ROUTE_AUTH, "tools",
+     "the tools that code of run_code has called, with arguments and values",
+     .answer = {{200, "ToolCalls"}}},
 };
 /* clang-format on */
 
