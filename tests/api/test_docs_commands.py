@@ -102,7 +102,7 @@ SECTION = re.compile(r'<h3 id=(\w+)>.*?(?=<h3|<h2|</main>)', re.S)
 GOOD = ("success", "ok", "running")  # status of an execution, of a cell, of a process or sandbox
 PLACEHOLDER = {"postInternalSessionConfigSync": {200, 501}, "postFunctionsSync": {404}, "postKillProcess": {400},
                "postPackages": {422, 501}, "getPackagesId": {404}, "deletePackagesId": {404},
-               "postSandboxesIdKillProcess": {400}}
+               "postSandboxesIdKillProcess": {400}, "postConsoleLogin": {403}}
 ENDLESS = {"postSandboxesIdFilesWatch", "getMcp"}  # streams that end with their client alone
 
 
@@ -151,6 +151,10 @@ def make_ids(daemon, name, command):
         return {"ID": daemon.request("POST", "/v1/sessions", json=code).json()["id"]}
     if "/v1/executions/" in command:
         return {"ID": daemon.execute("echo hello >notes.txt", "shell")["execution_id"]}
+    if "/v1/tools/" in command:
+        code = "def add(a: int, b: int = 2) -> int:\n    return a + b"
+        daemon.request("PUT", "/v1/tools/documented", json={"language": "python", "code": code})
+        return {"ID": "documented"}
     if "/v1/workspaces/" in command:
         body = {"language": "shell", "code": "true", "session_id": "documented"}
         daemon.request("POST", "/execute", headers={"Prefer": "wait"}, json=body)

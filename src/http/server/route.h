@@ -59,7 +59,8 @@ struct route {
     /* For the documentation: names of parameters, '!' behind required ones; a JSON body; what '**'
      * may stand for. */
     const char *query, *example, *example_path;
-    /* For the documentation, too: a header that must be sent; the schema of a JSON body that no
+    /* For the documentation, too: a header that must be sent,
+     * "Name: value"; the schema of a JSON body that no
      * shape describes. NULL: none. */
     const char *header, *request;
 };

@@ -7,7 +7,7 @@
 /* clang-format off */
 static const struct route console_rows[] = {
     {"GET",  "/console",          console_page,    ROUTE_HEAD, "console", "the console, a page for people",
-     .answer = {{200, NULL, "text/html"}}},
+     .answer = {{200, NULL, "text/html"}}, .header = "Accept-Encoding: gzip"},
     {"POST", "/console/login",    console_login,   ROUTE_BODY, "console",
      "exchange the ticket of a printed address for the key of a session; a ticket works once", NULL, &console_login_shape,
      .example = "{\"ticket\": \"...\"}",
@@ -19,7 +19,7 @@ static const struct route console_rows[] = {
      "a new address that opens the console once",
      .answer = {{201, "ConsoleTicket"}}},
     {"GET",  "/console/**",       console_file,    ROUTE_HEAD, "console", "what the page is made of",
-     .answer = {{200, NULL, "application/octet-stream"}}, .example_path = "frame"},
+     .answer = {{200, NULL, "application/octet-stream"}}, .example_path = "frame", .header = "Accept-Encoding: gzip"},
 };
 /* clang-format on */
 

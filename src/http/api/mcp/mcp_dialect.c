@@ -10,7 +10,7 @@ static uint64_t body_max(const struct app *a)
 }
 
 /* clang-format off */
-#define SESSION "Mcp-Session-Id"
+#define SESSION "Mcp-Session-Id: $SESSION"
 #define AT(path) \
     {"POST",    path, mcp_post,    ROUTE_AUTH | ROUTE_BODY, "mcp", "one message of the Model Context Protocol; answered as JSON or as events", body_max, .request = "McpRequest", \
      .example = "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"initialize\", \"params\": {\"protocolVersion\": \"2025-11-25\", \"capabilities\": {}, \"clientInfo\": {\"name\": \"curl\", \"version\": \"1\"}}}", \

@@ -321,7 +321,7 @@ static void write_parameters(struct jw *w, const struct route *r)
         write_parameter(w, name, name_n, "path", true);
     }
     if (r->header)
-        write_parameter(w, r->header, strlen(r->header), "header", true);
+        write_parameter(w, r->header, strcspn(r->header, ":"), "header", true);
     for (const char *q = r->query ? r->query : ""; *q;) {
         size_t n = strcspn(q, "! ");
 

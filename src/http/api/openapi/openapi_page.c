@@ -38,6 +38,17 @@ static void put_html(struct buf *out, const char *s)
     }
 }
 
+/* Within single quotes of a shell. */
+static void put_quoted(struct buf *out, const char *s)
+{
+    char one[2] = "";
+
+    for (; *s; s++) {
+        one[0] = *s;
+        put_html(out, *s == '\'' ? "'\\''" : one);
+    }
+}
+
 /* ---- tables of members ---- */
 
 static void put_row(struct buf *out, const char *name, const char *type, const char *help)
@@ -182,7 +193,8 @@ static void put_request(struct buf *out, const struct route *r)
         }
     }
     if (r->header)
-        (void)buf_printf(out, "<h4>Header</h4>\n<p><code>%s</code> (required)\n", r->header);
+        (void)buf_printf(out, "<h4>Header</h4>\n<p><code>%.*s</code> (required)\n",
+                         (int)strcspn(r->header, ":"), r->header);
     if (openapi_takes_bytes(r))
         (void)buf_printf(out, "<h4>Request</h4>\n<p>%s.\n",
                          r->flags & ROUTE_FORM ? "Files, as multipart/form-data"
@@ -256,7 +268,7 @@ static void put_example(struct buf *out, const struct route *r, uint16_t port)
     if (r->flags & ROUTE_AUTH)
         (void)buf_printf(out, "%s-H \"Authorization: Bearer $SANDBOX_SECRET\"", more);
     if (r->header)
-        (void)buf_printf(out, "%s-H \"%s: $SESSION\"", more, r->header);
+        (void)buf_printf(out, "%s-H \"%s\"", more, r->header);
     if (r->answer[0].status == SWITCHING)
         (void)buf_printf(out, "%s%s%s%s", more, upgrade, more, key);
     if (openapi_takes_bytes(r))
@@ -264,7 +276,7 @@ static void put_example(struct buf *out, const struct route *r, uint16_t port)
                          r->flags & ROUTE_FORM ? "-F file=" : "--data-binary ");
     if (r->example) {
         (void)buf_printf(out, "%s-H 'Content-Type: application/json'%s-d '", more, more);
-        put_html(out, r->example);
+        put_quoted(out, r->example);
         (void)buf_putc(out, '\'');
     }
     (void)buf_puts(out, "</pre>\n");
