@@ -245,7 +245,9 @@ static struct keeper keeper_of(const struct slots *all, const struct slot *s, in
         .filters = &all->filters,
         .program = all->program,
         .devices = -1,
-        .space = {all->zygotes.uid_first + (uid_t)s->template, s->space ? all->zygotes.map : NULL},
+        .space = {all->zygotes.uid_first + (uid_t)s->template,
+                  all->uid_base + (uid_t)(s - all->slot) * UIDS_PER_SLOT,
+                  s->space ? all->zygotes.map : NULL},
     };
 
     memcpy(k.procs, s->cgroup.procs, sizeof k.procs);

@@ -131,7 +131,13 @@ static int step_user(const struct confine *c)
     r = write_self("/proc/self/setgroups", "deny");
     if (r == 0)
         r = write_self("/proc/self/uid_map", map);
-    return r ? r : write_self("/proc/self/gid_map", map);
+    if (r == 0)
+        r = write_self("/proc/self/gid_map", map);
+    /* All sandboxes of one zygote, and without root all of a daemon, are charged to one user of the
+     * host: none may have all of its instances. A persistent one needs one for each watch. */
+    if (r == 0 && !(c->msg->flags & LAUNCH_PERSISTENT))
+        r = write_self("/proc/sys/user/max_inotify_instances", "16");
+    return r;
 }
 
 static int step_capabilities(const struct confine *c)

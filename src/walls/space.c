@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/securebits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +57,10 @@ __attribute__((noreturn)) static void mapper(int said, const struct space *s)
           write_map(getppid(), "gid_map", s) < 0);
 }
 
-/* A process that has left the user namespace of the host cannot write its own map. */
+/* A process that has left the user namespace of the host cannot write its own map. What the kernel
+ * counts for users in a namespace (instances of inotify, pending signals) it also counts for the
+ * effective user who made it: were that root, a sandbox could use up what root of the host may
+ * have. */
 static int enter_mapped(const struct space *s)
 {
     cleanup_close int here = -1, there = -1;
@@ -71,7 +75,9 @@ static int enter_mapped(const struct space *s)
         (void)close(take_fd(&here));
         mapper(there, s);
     }
-    if (pid < 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS | s->more) < 0 || write(here, "", 1) != 1)
+    if (pid < 0 || prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) < 0 ||
+        seteuid(s->owner) < 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS | s->more) < 0 ||
+        write(here, "", 1) != 1)
         return -errno;
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)

@@ -24,6 +24,7 @@ enum { SPACE_MAP_MAX = 3600 }; /* the kernel takes less than a page */
 
 struct space {
     uid_t uid;       /* of the host: its root */
+    uid_t owner;     /* of the host: charged for what the kernel counts for users in there */
     const char *map; /* borrowed: further lines of uid_map and gid_map; NULL: no space */
     int more;        /* namespaces beside those of users and mounts, as unshare() has them */
 };

@@ -104,8 +104,9 @@ bool zygotes_has(const struct zygotes *z, enum plan_template t)
 static int enter(const struct zygotes *z, enum plan_template t)
 {
     if (z->uid_first)
-        return space_enter(z->mntns, &(struct space){z->uid_first + (uid_t)t, z->map,
-                                                     CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS});
+        return space_enter(z->mntns,
+                           &(struct space){z->uid_first + (uid_t)t, z->uid_first + (uid_t)t, z->map,
+                                           CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS});
     return setns(z->mntns, CLONE_NEWNS) < 0 ? -errno : 0;
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Host users of sandboxes: no two that live at the same time have the same one, whichever daemon made them."""
+import ctypes
 import os
 import pathlib
 import signal
@@ -8,6 +9,7 @@ import tempfile
 import pytest
 
 import harness
+import inventory
 
 pytestmark = pytest.mark.skipif(not harness.ROOT, reason="as an ordinary user all sandboxes are that user")
 
@@ -165,3 +167,59 @@ def test_a_workspace_whose_users_another_daemon_has_is_refused(make_daemon, shar
     assert keep(second, "b") == 1
     first.stop()
     assert keep(second, "a") == 1
+
+
+# ---- what the kernel counts for a user ----
+
+INOTIFY = "import ctypes, time; c = ctypes.CDLL(None); n = 0\nwhile c.inotify_init() >= 0: n += 1\nprint(n, flush=True)\ntime.sleep({})"
+
+
+def instances():
+    """How many instances of inotify root of the host can still have, up to eight."""
+    libc, held = ctypes.CDLL(None), []
+    try:
+        while len(held) < 8 and (fd := libc.inotify_init()) >= 0:
+            held.append(fd)
+        return len(held)
+    finally:
+        for fd in held:
+            os.close(fd)
+
+
+@pytest.mark.skipif(harness.JAIL == "subprocess", reason="its programs may be the daemon's user, or one of a session")
+@pytest.mark.parametrize("language", ["python", "shell", "javascript"])
+def test_a_tenant_takes_no_instances_of_inotify_from_others(make_daemon, language):
+    """The kernel counts them for each user, and for the users who made the user namespaces above: root may be none of these."""
+    if not instances():
+        pytest.skip("the host has none left")
+    daemon, other = make_daemon(), make_daemon()
+    program = {"python": INOTIFY.format(600),
+               "shell": f"exec python3 -c '{INOTIFY.format(600)}'",
+               "javascript": f"require('child_process').execFileSync('python3', ['-c', {INOTIFY.format(600)!r}], {{stdio: 'inherit'}})"}[language]
+    for _ in range(2):
+        daemon.execute("true" if language == "shell" else "0", language)  # it is warm, where it can be
+    hungry = daemon.start(program, language, timeout=600)
+    try:
+        harness.wait_until(lambda: taken_by(daemon) >= 8, lambda: f"it takes what it gets: {taken_by(daemon)}")
+        harness.wait_until(settled(daemon), "it has taken what it gets")
+        assert instances() == 8, "root of the host has none left"
+        for beside in (daemon, other):
+            for kind in ("python", "shell"):
+                text = INOTIFY.format(0) if kind == "python" else f"python3 -c '{INOTIFY.format(0)}'"
+                assert int(beside.execute(text, kind)["stdout"]) >= 8, kind
+    finally:
+        hungry.close()
+
+
+def taken_by(daemon):
+    return sum("inotify" in target for pid in daemon.tree() for target in inventory.targets(pid))
+
+
+def settled(daemon):
+    """A condition: the number is the same as at the look before."""
+    last = []
+
+    def same():
+        last.append(taken_by(daemon))
+        return len(last) > 1 and last[-1] == last[-2]
+    return same
