@@ -212,6 +212,34 @@ def test_c_includes_files_from_anywhere(mounts):
         assert value(mounts, C, code, options=options) == 1 + own
 
 
+FROM_A_FILE = {
+    "include": '#include "own.h"\nint f(void) { return OWN; }',
+    "import": '#import "own.h"\nint f(void) { return OWN; }',
+}
+
+
+@pytest.mark.parametrize("how", FROM_A_FILE)
+def test_what_is_compiled_depends_on_every_file_that_the_compiler_reads(mounts, how):
+    """Compiled code is kept by what it was made of; a file that is not counted would give the result of another call."""
+    for own in (2, 5):
+        files = {"own.h": f"#define OWN {own}\n"}
+        assert value(mounts, C, FROM_A_FILE[how], options={"files": files}) == own
+
+
+def test_a_file_that_the_code_does_not_name_is_not_there_for_the_compiler(mounts):
+    """So it need not be counted: this spelling of .incbin finds nothing, whoever compiled it before."""
+    code = 'asm(".globl blob\\nblob: .in" "cbin \\"own.bin\\"");\nextern const char blob[];\nint f(void) { return blob[0]; }'
+    for own in (2, 5):
+        assert error(mounts, C, code, options={"files": {"own.bin": chr(own)}})["type"] == "CompileError"
+
+
+def test_what_is_compiled_depends_on_the_working_directory(mounts):
+    files = {"/app/d1/n.h": "#define N 1\n", "/app/d2/n.h": "#define N 2\n"}
+    for number in (1, 2):
+        options = {"workdir": f"/app/d{number}", "files": files}
+        assert value(mounts, C, '#include <n.h>\nint f(void) { return N; }', options=options) == number
+
+
 def test_the_result_says_how_a_mount_was_loaded(mounts):
     path = host_dir(mounts, a="1", b="2")
     code = "import os\ndef f():\n    return sorted(os.listdir('/data'))"
