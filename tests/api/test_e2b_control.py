@@ -238,6 +238,20 @@ def test_each_service_words_errors_in_its_own_form(plane):
         refused(ask("GET", "/health", headers=headers), 400)
 
 
+def test_hosts_lead_to_each_service(plane):
+    made = plane.make()
+    def ask(port, path, **headers):
+        return plane.daemon.request("GET", path, headers={"Host": f"{port}-{made['sandboxID']}.sandbox.test", "Authorization": None,
+                                                          **{name.replace("_", "-"): value for name, value in headers.items()}})
+    token = {"X_Access_Token": made["envdAccessToken"]}
+    assert ask(49983, "/health").status == 204 and ask(49999, "/health").status == 200
+    assert ask(49983, "/files?path=/etc/hostname", **token).body == b"sandbox\n"
+    assert ask(49999, "/contexts", **token).json() == []
+    assert ask(49983, "/v1/sandboxes", Authorization="Bearer " + plane.daemon.secret).status in (401, 404), "nothing else is there"
+    assert ask(3000, "/health").json()["port"] == 3000
+    assert ask(3000, "/health", E2b_Sandbox_Port="49983", E2b_Sandbox_Id=made["sandboxID"]).json()["port"] == 3000, "the host counts first"
+
+
 def test_tokens_of_one_sandbox_open_no_other(plane):
     one, other = plane.make(), plane.make()
     for port, path, header, token in [(49983, "/files?path=/etc/passwd", "X-Access-Token", "envdAccessToken"),
