@@ -11,6 +11,7 @@
 /* clang-format off */
 #define CWD     {'C', "cwd", "DIRECTORY", "where it begins; default: the sandbox's own"}
 #define ENV     {'e', "env", "NAME=VALUE", "a variable; may be repeated"}
+#define CELL    {'c', "code", "CODE", "run this as one cell"}, {'x', "context", "ID", "of a live interpreter; default: one of its own"}
 #define TIMEOUT {'t', "timeout", "SECONDS", "after which it is killed"}
 
 static const struct command rows[] = {
@@ -86,6 +87,32 @@ static const struct command rows[] = {
  COMMAND_DAEMON | COMMAND_JSON | COMMAND_FILES,
  OPTIONS({'l', "language", "LANGUAGE", "default: by the ending of FILE"}),
  EXAMPLES({"sbx inspect tools.py", "what can be called"})},
+
+{"python", cmd_python, "",
+ "a live Python interpreter in a sandbox",
+ "Lines become cells of a live interpreter (IPython) in a sandbox that stays;\n"
+ "variables are kept. A block ends with an empty line, Ctrl-C interrupts, Ctrl-D\n"
+ "ends. Without a terminal all of standard input is one cell.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_SANDBOX,
+ OPTIONS(CELL),
+ EXAMPLES({"sbx python", "a conversation in the sandbox 'default'"},
+          {"sbx python -c 'print(6 * 7)'", "one cell"})},
+
+{"node", cmd_node, "",
+ "a live JavaScript interpreter in a sandbox",
+ "The same with JavaScript: declarations stay, await stands at the top.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_SANDBOX,
+ OPTIONS(CELL),
+ EXAMPLES({"sbx node -c '[1, 2].map((x) => x * 2)'", "one cell"})},
+
+{"port", cmd_port, "[LOCAL:]PORT",
+ "a port of this host that leads to a server in a sandbox",
+ "Listens on the loopback and carries requests of HTTP, WebSockets too, to a\n"
+ "port that a program in the sandbox listens on, until Ctrl-C. LOCAL 0 is any\n"
+ "port that is free.",
+ COMMAND_DAEMON | COMMAND_JSON | COMMAND_SANDBOX, NULL,
+ EXAMPLES({"sbx port 8000", "http://127.0.0.1:8000 is port 8000 inside"},
+          {"sbx port 9000:8000 -s web", "another one here, of the sandbox 'web'"})},
 
 {"ps", cmd_ps, "",
  "processes of a sandbox",
@@ -164,6 +191,24 @@ static const struct command rows[] = {
  "it ends.",
  COMMAND_DAEMON,
  OPTIONS({'p', "private", NULL, "start a daemon of its own in any case"}), NULL},
+
+{"top", cmd_top, "",
+ "what the daemon and its sandboxes do, live",
+ "Shows executions and sandboxes with their use of processor, memory and disk,\n"
+ "until q or Ctrl-C; once where there is no terminal.",
+ COMMAND_DAEMON | COMMAND_JSON,
+ OPTIONS({'n', "every", "SECONDS", "between two looks; default 2"},
+         {'1', "once", NULL, "one look"}),
+ EXAMPLES({"sbx top", "live"})},
+
+{"bench", cmd_bench, "",
+ "how long a fresh sandbox takes, beside a bare interpreter",
+ "Runs small programs in fresh sandboxes, one after the other, and starts the\n"
+ "interpreters of this host that do nothing. Medians, and what 90 of 100 took at\n"
+ "most.",
+ COMMAND_DAEMON | COMMAND_JSON,
+ OPTIONS({'n', "runs", "NUMBER", "of each; default 50"}),
+ EXAMPLES({"sbx bench -n 200", "200 runs of each"})},
 
 {"config", cmd_config, "",
  "which daemon is asked, and how it is set",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The command line against a real daemon: streams, exit statuses, interruption, terminals."""
 import fcntl
+import http.client
 import io
 import json
 import os
@@ -398,6 +399,145 @@ def test_sh_puts_the_terminal_back_when_it_is_ended(daemon, home):
 def test_sh_wants_a_terminal(daemon, home):
     ran = sbx(daemon, "sh", "-s", home)
     assert ran.returncode == 2 and "sbx exec" in ran.stderr
+
+
+# ---- live interpreters ----
+
+
+def test_a_cell_runs_once_and_its_end_is_the_exit_status(daemon, home):
+    ran = sbx(daemon, "python", "-s", home, "-c", "print('out'); 6 * 7")
+    assert (ran.returncode, ran.stdout) == (0, "out\n42\n")
+    ran = sbx(daemon, "python", "-s", home, "-c", "1 / 0")
+    assert ran.returncode == 1 and "ZeroDivisionError" in ran.stderr
+    ran = sbx(daemon, "node", "-s", home, stdin="const x = 20;\nx * 2 + 2\n")
+    assert (ran.returncode, ran.stdout) == (0, "42\n")
+    shown = [json.loads(line) for line in sbx(daemon, "python", "-s", home, "--json", "-c", "1").stdout.splitlines()]
+    assert shown[0]["event"] == "started" and shown[-1]["data"]["status"] == "ok"
+
+
+def contexts(daemon, name):
+    return daemon.request("GET", f"/v1/sandboxes/{name}/contexts").json()["contexts"]
+
+
+def test_a_conversation_keeps_its_state_has_a_history_and_is_interrupted(daemon, home):
+    before = len(contexts(daemon, home))
+    with Started(daemon, "python", "-s", home, terminal=(80, 24)) as repl:
+        repl.until(b"python> ")
+        repl.type("x = 20\r")
+        repl.until(b"python> ")
+        repl.type("def f(n):\r")
+        repl.until(rb"\.\.\. ")
+        repl.type("    return n * 2 +\x1b[D\x1b[C 2\r")
+        repl.until(rb"\+ 2\S*\r?\n")
+        repl.type("\r")
+        repl.until(b"python> ")
+        repl.type("f(y)\x1b[D\x7fx\r")
+        repl.until(rb"\n42\r\n")
+        repl.until(b"python> ")
+        repl.type("\x1b[A\x05 + 100\r")
+        repl.until(rb"\n142\r\n")
+        repl.until(b"python> ")
+        repl.type("import time; print('be' + 'gun'); time.sleep(600)\r")
+        repl.until(b"begun")
+        repl.type("\x03")
+        repl.until(b"KeyboardInterrupt")
+        repl.until(b"python> ")
+        repl.type("x\r")
+        repl.until(rb"\n20\r\n")
+        repl.until(b"python> ")
+        repl.type("\x04")
+        assert repl.ended() == 0
+        assert termios.tcgetattr(repl.slave) == repl.before
+    assert len(contexts(daemon, home)) == before
+
+
+# ---- ports ----
+
+
+def test_a_port_leads_to_a_server_inside(daemon, home):
+    program = """
+import base64, hashlib, http.server
+class Page(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        if self.headers.get("Upgrade"):
+            self.send_response(101)
+            self.send_header("Upgrade", "echo")
+            self.send_header("Connection", "Upgrade")
+            self.end_headers()
+            self.wfile.write(self.rfile.read(5).upper())
+            self.close_connection = True
+            return
+        text = f"{self.path} {self.headers.get('Authorization')} {self.headers.get('Cookie')}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+    def do_POST(self):
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        text = str(len(data)).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 8123), Page)
+print("listening", flush=True)
+server.serve_forever()
+"""
+    started = sbx(daemon, "exec", "-d", "-s", home, "python3", "-c", program).stdout.strip()
+    try:
+        harness.wait_until(lambda: "listening" in sbx(daemon, "logs", "-s", home, started).stdout, "it listens")
+        with Started(daemon, "port", "-s", home, "0:8123") as port:
+            url = re.search(rb"127\.0\.0\.1:(\d+) leads to port 8123", port.until(rb"leads to port 8123"))
+            number = int(url.group(1))
+            for _ in range(2):
+                client = http.client.HTTPConnection("127.0.0.1", number, timeout=harness.HTTP_TIMEOUT)
+                client.request("GET", "/a%20b?c=d", headers={"Authorization": "Basic own", "Cookie": "kept=1", "Sec-Fetch-Site": "none"})
+                answer = client.getresponse()
+                assert answer.read() == b"/a%20b?c=d Basic own kept=1" and answer.getheader("Content-Security-Policy") is None
+            client = http.client.HTTPConnection("127.0.0.1", number, timeout=harness.HTTP_TIMEOUT)
+            client.request("POST", "/", body=b"x" * 3_000_000)
+            assert client.getresponse().read() == b"3000000"
+            with socket.create_connection(("127.0.0.1", number), harness.HTTP_TIMEOUT) as raw:
+                raw.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nhello")
+                got = b""
+                while not got.endswith(b"HELLO"):
+                    part = raw.recv(4096)
+                    assert part, got
+                    got += part
+            with socket.create_connection(("127.0.0.1", number), harness.HTTP_TIMEOUT) as raw:
+                raw.sendall(b"nonsense\r\n\r\n")
+                assert raw.recv(4096).startswith(b"HTTP/1.1 400 ")
+            port.process.send_signal(signal.SIGINT)
+            assert port.ended() == 130
+    finally:
+        sbx(daemon, "kill", "-s", home, started)
+    ran = sbx(daemon, "port", "-s", "no-such-sandbox", "8123")
+    assert ran.returncode == 125 and "no-such-sandbox" in ran.stderr
+
+
+# ---- looking on ----
+
+
+def test_top_shows_sandboxes_once_or_live(daemon, home):
+    ran = sbx(daemon, "top")
+    assert ran.returncode == 0 and re.search(rf"^{home} +running ", ran.stdout, re.M) and "\033" not in ran.stdout
+    assert home in {s["name"] for s in json.loads(sbx(daemon, "top", "--json").stdout)["sandboxes"]}
+    with Started(daemon, "top", "-n", "1", terminal=(100, 30)) as top:
+        top.until(b"\033\\[\\?1049h")
+        top.until(home.encode())
+        top.until(home.encode() + rb" +running +\d+%")
+        top.type("q")
+        top.until(b"\033\\[\\?1049l")
+        assert top.ended() == 0
+        assert termios.tcgetattr(top.slave) == top.before
+
+
+def test_bench_measures_each_kind(daemon):
+    rows = json.loads(sbx(daemon, "bench", "-n", "2", "--json").stdout)
+    assert [row["name"] for row in rows] == ["Python handler", "JavaScript handler", "shell script"]
+    assert all(0 < row["median_ms"] <= row["p90_ms"] for row in rows)
+    assert "FRESH SANDBOX" in sbx(daemon, "bench", "-n", "1").stdout
 
 
 # ---- what is made from the table ----
