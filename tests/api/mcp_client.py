@@ -17,7 +17,8 @@ def message_of(answer):
 
 
 def events_of(text):
-    return [json.loads(line[len("data: "):]) for line in text.splitlines() if line.startswith("data: ")]
+    """Without the one that tells a client of the newest handshake version where to go on from the beginning."""
+    return [json.loads(line[len("data: "):]) for line in text.splitlines() if line.startswith("data: {")]
 
 
 class Refused(Exception):

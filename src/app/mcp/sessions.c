@@ -144,6 +144,7 @@ static void session_end_after(struct mcp_session *m, uint64_t linger_ms)
         l->end(l);
     }
     release_sandbox(m, linger_ms);
+    replay_done(&m->replay);
     TAILQ_REMOVE(&m->all->list, m, link);
     m->all->n--;
     free(m);
@@ -174,6 +175,7 @@ static struct mcp_session *session_new(struct mcp_sessions *s, const char *id, c
     (void)snprintf(m->id, sizeof m->id, "%s", id);
     LIST_INIT(&m->requests);
     TAILQ_INIT(&m->listeners);
+    replay_init(&m->replay);
     TAILQ_INSERT_TAIL(&s->list, m, link);
     s->n++;
     return m;
@@ -323,6 +325,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     (void)what;
     for (m = TAILQ_FIRST(&s->list); m; m = next) {
         next = TAILQ_NEXT(m, link);
+        replay_expire(&m->replay, now);
         if (is_idle(m, now))
             session_end(m);
     }

@@ -24,6 +24,7 @@
 
 #include "app/mcp/left_files.h"
 #include "app/mcp/mcp_metrics.h"
+#include "app/mcp/replay.h"
 #include "app/sandbox/sandboxes.h"
 #include "base/err.h"
 
@@ -71,6 +72,7 @@ struct mcp_session {
     size_t requests_n;
     struct mcp_listener_list listeners;
     size_t listeners_n;
+    struct replay replay; /* owned */
 };
 TAILQ_HEAD(mcp_session_list, mcp_session);
 

@@ -13,12 +13,22 @@ enum {
     INDEX_MAX = 24,                   /* digits of an item's number */
 };
 
-void sse_begin(struct sse *s, struct http_call *c)
+static void begin(struct sse *s, struct http_call *c, const char *caching)
 {
     *s = (struct sse){.call = c};
-    http_set_header(c, "Cache-Control", "no-cache");
+    http_set_header(c, "Cache-Control", caching);
     http_set_header(c, "X-Accel-Buffering", "no");
     http_stream_begin(c, 200, "text/event-stream");
+}
+
+void sse_begin(struct sse *s, struct http_call *c)
+{
+    begin(s, c, "no-cache");
+}
+
+void sse_begin_unchanged(struct sse *s, struct http_call *c)
+{
+    begin(s, c, "no-cache, no-transform");
 }
 
 /* A field value ends at the first line break: none may be smuggled in. */

@@ -23,6 +23,8 @@ struct sse {
 
 /* Answers 200 and begins the stream. Extra headers may be set before. */
 void sse_begin(struct sse *s, struct http_call *c);
+/* The same, and proxies are told not to compress it: they would hold events back. */
+void sse_begin_unchanged(struct sse *s, struct http_call *c);
 
 /*
  * Queues one event. `id` may be NULL; `json` may span lines. False: the queue

@@ -436,7 +436,7 @@ static struct stream *stream_begin(struct http_call *c, struct mcp_session *m)
     s->listener.end = on_stream_end;
     http_on_gone(c, on_stream_gone, s);
     http_on_drain(c, on_stream_drained, s);
-    sse_begin(&s->sse, c);
+    sse_begin_unchanged(&s->sse, c);
     (void)http_stream_write(c, ":\n\n", 3);
     mcp_listen(a->mcp, m, &s->listener);
     return s;
@@ -492,13 +492,18 @@ static struct mcp_session *session_named(struct http_call *c, int missing)
 
 void mcp_get(struct http_call *c)
 {
-    const char *accept = http_header(c, "accept");
+    const char *accept = http_header(c, "accept"), *last = http_header(c, "last-event-id");
     struct mcp_session *m = session_named(c, 405);
+    unsigned stream = 0, after = 0;
 
     if (!m)
         return;
     if (accept && !strcasestr(accept, "text/event-stream") && !strstr(accept, "*/*"))
         mcp_refuse(c, 406, "Accept must name text/event-stream");
+    else if (last && sscanf(last, "%9u-%9u", &stream, &after) != 2)
+        mcp_resume(c, m, 0, 0); /* none of ours: there is nothing to tell */
+    else if (last)
+        mcp_resume(c, m, stream, after);
     else
         (void)stream_begin(c, m);
 }

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "app/daemon/app.h"
+#include "app/mcp/version.h"
 #include "base/clock.h"
 #include "http/server/auth.h"
 #include "http/server/reply.h"
@@ -15,7 +16,7 @@
 /* A report of a program that is repeated is so much larger. */
 #define OWN_STEP 1e-6
 
-enum { US_PER_S = 1000000, FRAME_MAX = 512 };
+enum { US_PER_S = 1000000, FRAME_MAX = 512, EVENT_ID_MAX = 24 };
 
 /* ---- life ---- */
 
@@ -71,19 +72,46 @@ static void exchange_free(struct mcp_exchange *x)
 
 /* ---- events ---- */
 
+static void send_one(struct sse *sse, uint32_t stream, uint32_t number, const char *json, size_t n)
+{
+    char id[EVENT_ID_MAX];
+
+    (void)snprintf(id, sizeof id, "%u-%u", stream, number);
+    (void)sse_send(sse, "message", stream > 0 ? id : NULL, json, n);
+}
+
+/* Clients of that version know where to go on from the beginning; older ones fail on an event
+ * without a message. */
+static void send_first(struct mcp_exchange *x)
+{
+    struct mcp_session *m = x->request.session;
+
+    if (!m)
+        return;
+    x->stream = ++m->replay.streams;
+    if (strcmp(m->version, mcp_versions[1]) == 0)
+        send_one(&x->sse, x->stream, 0, "", 0);
+}
+
 static void begin_stream(struct mcp_exchange *x)
 {
     if (x->streaming || !x->takes_events || !x->call)
         return;
     x->streaming = true;
     x->app->mcp->metrics.streams++;
-    sse_begin(&x->sse, x->call);
+    sse_begin_unchanged(&x->sse, x->call);
+    send_first(x);
 }
 
 static void send_event(struct mcp_exchange *x, const struct buf *json)
 {
-    if (!json->failed)
-        (void)sse_send(&x->sse, "message", NULL, json->p, json->n);
+    if (json->failed)
+        return;
+    x->events++;
+    if (x->stream > 0 && x->request.session)
+        replay_keep(&x->request.session->replay, x->stream, x->events, json->p, json->n);
+    if (x->call)
+        send_one(&x->sse, x->stream, x->events, json->p, json->n);
     x->told_us = clock_us();
 }
 
@@ -93,7 +121,7 @@ void mcp_notify(struct mcp_exchange *x, const char *method, const char *params, 
     struct jw w = JW(&json);
 
     begin_stream(x);
-    if (!x->streaming || !x->call || x->sse.full)
+    if (!x->streaming || (x->call && x->sse.full))
         return;
     jw_object(&w);
     jw_kv_string(&w, "jsonrpc", "2.0");
@@ -160,11 +188,11 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     (void)fd;
     (void)what;
     begin_stream(x);
-    if (!x->streaming || !x->call)
+    if (!x->streaming)
         return;
     if (x->token.p)
         tell_again(x, now, doing);
-    if (now - x->told_us >= (uint64_t)MCP_QUIET_S * US_PER_S) {
+    if (x->call && now - x->told_us >= (uint64_t)MCP_QUIET_S * US_PER_S) {
         (void)http_stream_write(x->call, ":\n\n", 3);
         x->told_us = now;
     }
@@ -229,6 +257,41 @@ static void detach(struct mcp_exchange *x)
     http_on_drain(x->call, NULL, NULL);
 }
 
+static struct mcp_exchange *of_stream(const struct mcp_session *m, uint32_t stream)
+{
+    struct mcp_request *r;
+
+    LIST_FOREACH(r, &m->requests, link)
+    if (((struct mcp_exchange *)r)->stream == stream)
+        return (struct mcp_exchange *)r;
+    return NULL;
+}
+
+void mcp_resume(struct http_call *c, struct mcp_session *m, uint32_t stream, uint32_t after)
+{
+    struct mcp_exchange *x = stream > 0 ? of_stream(m, stream) : NULL;
+    const struct replay_event *e;
+    struct sse sse;
+
+    if (x && x->call) { /* the connection that it was on is of no use any more */
+        detach(x);
+        sse_end(&x->sse);
+    }
+    sse_begin_unchanged(&sse, c);
+    while ((e = replay_next(&m->replay, stream, after))) {
+        send_one(&sse, stream, e->number, e->json, e->n);
+        after = e->number;
+    }
+    if (!x) {
+        sse_end(&sse);
+        return;
+    }
+    x->sse = sse;
+    x->call = c;
+    http_on_gone(c, on_gone, x);
+    http_on_drain(c, on_drained, x);
+}
+
 void mcp_drop(struct mcp_exchange *x)
 {
     detach(x);
@@ -247,9 +310,10 @@ static void send_answer(struct mcp_exchange *x, int status, struct buf *json)
     detach(x);
     if (x->call && !x->streaming && !x->takes_json)
         begin_stream(x);
-    if (x->call && x->streaming) {
+    if (x->streaming) {
         send_event(x, json);
-        sse_end(&x->sse);
+        if (x->call)
+            sse_end(&x->sse);
         buf_done(json);
     } else if (x->call && json->failed) {
         reply_status(x->call, 500);

@@ -8,6 +8,9 @@
  *
  *   PENDING ──1 s──▶ STREAMING
  *      └── answered, cancelled ──▶ freed
+ *
+ * The events of a session's streams have numbers and are kept for a while (app/mcp/replay.h), so
+ * that a client which has lost its connection can go on where it was.
  */
 #pragma once
 
@@ -68,6 +71,8 @@ struct mcp_exchange {
     struct json_value token;  /* of progress notifications; p == NULL: none are wanted */
     struct mcp_worker worker; /* while it waits for one */
     enum mcp_outcome outcome;
+    uint32_t stream,
+        events; /* number of its stream in its session, from 1 on, and of its last event */
 };
 
 /* The body is taken from the call. NULL: out of memory, and answered. */
@@ -93,6 +98,9 @@ void mcp_wait(struct mcp_exchange *x, const struct mcp_worker *w);
 void mcp_notify(struct mcp_exchange *x, const char *method, const char *params, size_t n);
 /* A program tells its own progress; total < 0: none. */
 void mcp_own_progress(struct mcp_exchange *x, double done, double total, const char *words);
+/* A client asks for the events of a stream of this session after that one: they are sent, and the
+ * stream goes on as the answer to this call, or ends. */
+void mcp_resume(struct http_call *c, struct mcp_session *m, uint32_t stream, uint32_t after);
 /* The exchange ends without an answer. */
 void mcp_drop(struct mcp_exchange *x);
 
