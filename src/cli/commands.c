@@ -184,6 +184,13 @@ static const struct command rows[] = {
  COMMAND_DAEMON | COMMAND_JSON | COMMAND_SANDBOXES, NULL,
  EXAMPLES({"sbx sandbox resume build", "resumes one"})},
 
+{"console", cmd_console, "",
+ "an address that opens the console in a browser",
+ "Prints the address of the console with a ticket that opens it once, within an\n"
+ "hour. A browser that has it may do what the secret allows.",
+ COMMAND_DAEMON | COMMAND_JSON,
+ NULL, EXAMPLES({"sbx console", "an address for a browser on this host"})},
+
 {"mcp", cmd_mcp, "",
  "tools for a language model, on standard input and output",
  "A server of the Model Context Protocol on standard input and output. Where no\n"

@@ -21,7 +21,7 @@ export const onRefused = fn => { refused = fn; };
 
 export class ApiError extends Error {
     constructor(status, body, text) {
-        const issues = Array.isArray(body?.detail) ? body.detail.map(i => `${(i.loc ?? []).filter(l => l !== 'body').join('.')}: ${i.msg}`) : [];
+        const issues = Array.isArray(body?.detail) ? body.detail.map(i => [(i.loc ?? []).filter(l => l !== 'body').join('.'), i.msg].filter(Boolean).join(': ')) : [];
         super(body?.description ?? body?.error ?? (text || `Status ${status}`));
         this.status = status;
         this.code = body?.error_code;

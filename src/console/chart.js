@@ -12,7 +12,7 @@ export function chart(parent, {title, names, unit = ''}) {
         width: Math.max(260, parent.clientWidth), height: 180, cursor: {y: false}, legend: {live: false},
         scales: {y: {range: (u, min, max) => [0, max > 0 ? max * 1.1 : 1]}},
         axes: [axis, {...axis, size: 62, values: (u, ticks) => ticks.map(v => `${v}${unit}`)}],
-        series: [{}, ...names.map((label, i) => ({label, stroke: colours[i % colours.length], width: 2, spanGaps: true}))],
+        series: [{}, ...names.map((label, i) => ({label, stroke: colours[i % colours.length], width: 2, spanGaps: true, points: {size: 4}}))],
     }, data, parent);
     const latest = document.createElement('p');
     latest.className = 'about';

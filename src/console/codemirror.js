@@ -8,6 +8,7 @@ import {python} from '@codemirror/lang-python';
 import {bracketMatching, indentOnInput, indentUnit, StreamLanguage, syntaxHighlighting} from '@codemirror/language';
 import {c, cpp} from '@codemirror/legacy-modes/mode/clike';
 import {perl} from '@codemirror/legacy-modes/mode/perl';
+import {r} from '@codemirror/legacy-modes/mode/r';
 import {ruby} from '@codemirror/legacy-modes/mode/ruby';
 import {shell} from '@codemirror/legacy-modes/mode/shell';
 import {highlightSelectionMatches, searchKeymap} from '@codemirror/search';
@@ -18,7 +19,7 @@ import {classHighlighter} from '@lezer/highlight';
 const stream = mode => () => StreamLanguage.define(mode);
 const languages = {
     python: () => python(), javascript: () => javascript(), typescript: () => javascript({typescript: true}),
-    json: () => json(), shell: stream(shell), bash: stream(shell), ruby: stream(ruby), perl: stream(perl), c: stream(c), cpp: stream(cpp),
+    json: () => json(), shell: stream(shell), bash: stream(shell), ruby: stream(ruby), perl: stream(perl), c: stream(c), cpp: stream(cpp), r: stream(r),
 };
 const languageOf = name => [languages[name]?.() ?? [], indentUnit.of(name === 'ruby' || name === 'json' ? '  ' : '    ')];
 const compartments = new WeakMap();

@@ -65,5 +65,15 @@ def tally(words)
   words.tally
 end
 `},
+    {title: 'As a language model runs code', family: 'mcp', language: 'python', code: `import platform
+
+print("for a model:", platform.python_version())
+sum(range(101))
+`},
+    {title: 'As E2B\'s SDKs run code', family: 'e2b', language: 'python', code: `import os
+
+print(os.getcwd())
+{"answer": 42}
+`},
     {title: 'Look around', family: 'command', language: 'shell', code: 'id; uname -a; df -h /workspace; ls -la\n'},
 ];

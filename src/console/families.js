@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the playground can ask for: each family makes a request of a draft and reads its events and its answer.
-import {events, get, post, remove, segment} from './api.js';
+import {call, events, get, post, remove, segment, send} from './api.js';
 
 const parsed = (text, what) => {
     try {
@@ -42,7 +42,7 @@ export const families = {
         find: id => get(`/v1/executions/${segment(id)}`),
     },
     cell: {
-        label: 'Cell', about: 'A live interpreter in the default sandbox; state stays', languages: ['python', 'javascript', 'typescript', 'bash'], fields: ['timeout'],
+        label: 'Cell', about: 'A live interpreter in the default sandbox; state stays', languages: ['python', 'javascript', 'typescript', 'bash', 'r'], fields: ['timeout'],
         request: draft => ({path: '/v1/sandboxes/default/cells', json: {language: draft.language, code: draft.code, ...seconds(draft)}}),
         run(draft, on, signal) {
             const {path, json} = this.request(draft);
@@ -68,4 +68,66 @@ export const families = {
             return post(path, json, {signal});
         },
     },
+    mcp: {
+        label: 'MCP tool', about: 'The tool run_code of the Model Context Protocol, as a language model calls it', languages: ['python', 'javascript', 'shell'], fields: [],
+        request: draft => ({path: '/mcp', json: {jsonrpc: '2.0', id: 2, method: 'tools/call', params: {name: 'run_code', arguments: {language: draft.language, code: draft.code}}}}),
+        async run(draft, on, signal) {
+            const began = await send('POST', '/mcp', {signal, headers: {Accept: mcpAccepts}, json: {jsonrpc: '2.0', id: 1, method: 'initialize', params: {
+                protocolVersion: '2025-06-18', capabilities: {}, clientInfo: {name: 'console', version: '1'}}}});
+            const session = {'Mcp-Session-Id': began.headers.get('mcp-session-id'), Accept: mcpAccepts};
+            await answer(began);
+            try {
+                const {result, error} = await answer(await send('POST', '/mcp', {json: this.request(draft).json, headers: session, signal}));
+                if (error) throw new Error(error.message);
+                for (const one of result.content)
+                    on('display', one.type === 'image' ? {data: {[one.mimeType]: one.data}} : {data: {'text/plain': one.text ?? JSON.stringify(one)}});
+                return {status: result.isError ? 'error' : 'ok'};
+            } finally {
+                call('DELETE', '/mcp', undefined, {headers: session}).catch(() => {});
+            }
+        },
+    },
+    e2b: {
+        label: 'E2B cell', about: 'The code interpreter as E2B\'s SDKs call it, in the default sandbox', languages: ['python', 'javascript', 'typescript', 'bash', 'r'], fields: ['timeout'],
+        request: draft => ({path: '/execute', json: {language: draft.language, code: draft.code}, sdk: true, seconds: draft.timeout}),
+        async run(draft, on, signal) {
+            const home = await get('/v1/sandboxes/default', {signal});
+            const response = await send('POST', '/execute', {json: this.request(draft).json, signal, headers: {
+                'E2b-Sandbox-Id': home.id, 'E2b-Sandbox-Port': '49999', 'X-Access-Token': home.access.token}});
+            let status = 'ok';
+            for await (const line of lines(response)) {
+                if (line.type === 'stdout' || line.type === 'stderr') on(line.type, line);
+                else if (line.type === 'result') on('display', {data: e2bBundle(line)});
+                else if (line.type === 'error') {
+                    status = 'error';
+                    on('error', line);
+                }
+            }
+            return {status};
+        },
+    },
 };
+
+const mcpAccepts = 'application/json, text/event-stream';
+
+// One message of the protocol: as JSON, or the last of the events that has a result.
+async function answer(response) {
+    const text = await response.text();
+    if (!response.headers.get('content-type')?.includes('event-stream')) return JSON.parse(text);
+    return text.split('\n').filter(line => line.startsWith('data:')).map(line => JSON.parse(line.slice(5))).findLast(m => m.result || m.error);
+}
+
+async function* lines(response) {
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = '';
+    for (;;) {
+        const {done, value} = await reader.read();
+        if (done) return;
+        rest += value;
+        for (let end; (end = rest.indexOf('\n')) >= 0; rest = rest.slice(end + 1))
+            if (end) yield JSON.parse(rest.slice(0, end));
+    }
+}
+
+const e2bTypes = {png: 'image/png', jpeg: 'image/jpeg', svg: 'image/svg+xml', html: 'text/html', markdown: 'text/markdown', json: 'application/json', text: 'text/plain'};
+const e2bBundle = line => Object.fromEntries(Object.entries(e2bTypes).filter(([name]) => line[name] !== undefined).map(([name, type]) => [type, line[name]]));

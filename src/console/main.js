@@ -58,12 +58,9 @@ function themeButton() {
 
 // Says whether the daemon answers; what is shown stays.
 function watch(dot) {
-    let alive = true;
     setInterval(async () => {
         if (document.hidden) return;
         const now = await get('/health').then(() => true, error => !error.gone);
-        if (now && !alive) dispatchEvent(new Event('daemon-back'));
-        alive = now;
         dot.className = now ? 'dot ok' : 'dot bad';
         fill(dot, h('span', {class: 'hidden'}, now ? 'connected' : 'not connected'));
         dot.title = now ? 'The daemon answers' : 'The daemon does not answer; trying again';

@@ -77,11 +77,17 @@ function mountList(root) {
             fill(list, rows.length ? h('table', {},
                 h('thead', {}, h('tr', {}, ['Name', 'State', 'Age', 'CPU', 'Memory', 'Disk', 'Processes', 'Jail'].map(name => h('th', {scope: 'col'}, name)), h('td', {}))),
                 h('tbody', {}, rows.map(([one, cells]) => h('tr', {}, cells.map(cell => h('td', {}, cell)), h('td', {class: 'actions'}, actions(one, refresh))))))
-                : h('p', {}, 'There is none yet. A sandbox keeps its files and processes until it is deleted.'));
+                : h('p', {}, 'There is none yet. A sandbox keeps its files and processes until it is deleted.'), ...shortcut(sandboxes));
         } catch (error) {
             fill(list, problem(error));
             shown = null;
         }
+    }
+
+    // Made on first use, so it can be entered before it is there.
+    function shortcut(all) {
+        if (all.some(one => one.name === 'default')) return [];
+        return [h('p', {}, 'The default sandbox is made when you enter it: ', views.map((v, i) => [i ? ' · ' : '', h('a', {href: `#/sandboxes/default/${v.name}`}, v.label)]).flat())];
     }
 
     // The numbers only: what has the focus keeps it.
@@ -111,10 +117,13 @@ function mountOne(root, id, view = 'terminal') {
             if (known !== one.state) fill(buttons, actions(one, () => { known = ''; refresh(); }));
             known = one.state;
         } catch (error) {
-            if (error.status !== 404) return;
-            known = '';
+            if (error.status !== 404 || known === 'gone') return;
+            known = 'gone';
             facts.textContent = 'This sandbox is not there any more.';
-            fill(buttons, button('Make it anew', () => attempt(() => post('/v1/sandboxes', {name: id})).then(() => choose(view)), {class: 'primary'}));
+            fill(buttons, button('Make it anew', event => {
+                event.target.disabled = true;
+                attempt(() => post('/v1/sandboxes', {name: id})).then(() => choose(view));
+            }, {class: 'primary'}));
         }
     }
 

@@ -6,7 +6,7 @@ import {editor} from './editor.js';
 import {resultView} from './result.js';
 import {load, save} from './store.js';
 
-const languages = ['python', 'javascript', 'typescript', 'bash'];
+const languages = ['python', 'javascript', 'typescript', 'bash', 'r'];
 const first = [{language: 'python', code: 'import pandas as pd\n\nframe = pd.DataFrame({"n": range(1, 6)})\nframe["square"] = frame.n ** 2\nframe'},
     {language: 'python', code: 'frame.plot(x="n", y="square");'}];
 

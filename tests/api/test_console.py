@@ -2,8 +2,11 @@
 """The console's files, and how a browser gets the key for them. What the page does is in tests/console."""
 import gzip
 import json
+import pathlib
 import re
+import shutil
 import signal
+import subprocess
 import time
 
 import pytest
@@ -272,3 +275,19 @@ def test_the_key_as_a_protocol_is_for_terminals_only(daemon):
 def test_the_documentation_of_the_daemon_has_the_console(daemon):
     paths = json.loads(daemon.request("GET", "/openapi.json").body)["paths"]
     assert {"/console", "/console/login", "/console/sessions", "/console/tickets"} <= set(paths)
+
+
+def test_sbx_prints_another_address(daemon):
+    said = subprocess.run([harness.BUILD / "sbx", "console", "-u", f"http://127.0.0.1:{daemon.port}"], check=True, timeout=harness.DEADLINE,
+                          env={"SANDBOX_SECRET": daemon.secret, "PATH": "/usr/bin"}, stdout=subprocess.PIPE, text=True).stdout
+    address, _, ticket = said.strip().rpartition("#ticket=")
+    assert address == f"http://127.0.0.1:{daemon.port}/console"
+    assert log_in(daemon, ticket).status == 200
+
+
+def test_a_build_without_packages_has_no_console(tmp_path):
+    top = pathlib.Path(__file__).resolve().parents[2]
+    harness.need(shutil.which("node"), "node")
+    made = tmp_path / "console.c"
+    subprocess.run([top / "tools/build-console", made, top / "src/console", tmp_path / "nothing"], check=True, timeout=harness.DEADLINE)
+    assert "console_files_n = 0;" in made.read_text()

@@ -106,6 +106,56 @@ export async function phone(t) {
     await page.locator('.preview img').waitFor();
     t.check('nothing is wider than the screen', await page.evaluate(() => document.documentElement.scrollWidth) <= 390);
     await t.picture(page, 'phone');
+    await page.getByRole('link', {name: 'Sandboxes', exact: true}).tap();
+    await page.getByRole('link', {name: 'Terminal', exact: true}).tap();
+    await screen(page).getByText('$').first().waitFor();
+    await t.picture(page, 'phone-terminal');
+    for (const name of ['Files', 'Cells', 'Processes', 'Ports']) {
+        await page.getByRole('tab', {name, exact: true}).tap();
+        await page.getByRole('tabpanel').locator('button').first().waitFor();
+        t.check(`${name} is not wider than the screen`, await page.evaluate(() => document.documentElement.scrollWidth) <= 390);
+    }
+    for (const name of ['Sandboxes', 'Executions', 'Functions', 'Overview']) {
+        await page.getByRole('link', {name, exact: true}).tap();
+        await page.getByRole('heading', {name, exact: true, includeHidden: true}).waitFor({state: 'attached'});
+        t.check(`${name} is not wider than the screen`, await page.evaluate(() => document.documentElement.scrollWidth) <= 390);
+    }
+    await page.locator('.uplot canvas').nth(4).waitFor();
+    await t.picture(page, 'phone-overview');
+}
+
+// Each family has an example that runs.
+export async function examples(t) {
+    const page = await t.open();
+    await page.goto(t.address);
+    await ready(page);
+    const titles = await page.locator('select[aria-label=Examples] option').allInnerTexts();
+    for (const title of titles.slice(1)) {
+        await page.getByLabel('Examples', {exact: true}).selectOption({label: title});
+        await page.getByRole('button', {name: 'Run', exact: true}).click();
+        await page.locator('.result .badge').waitFor();
+        const good = await page.locator('.result .badge.good').count() === 1;
+        t.check(`${title}: ${await page.locator('.result').innerText()}`, good === !title.startsWith('Killed'));
+    }
+    await page.getByLabel('Examples', {exact: true}).selectOption({label: 'Killed for its memory'});
+    await page.getByRole('button', {name: 'Run', exact: true}).click();
+    await page.getByText(/^It needed more memory than it may have/).waitFor();
+    await t.picture(page, 'killed');
+}
+
+// What is drawn first needs no editor: here it never comes.
+export async function without_the_editor(t) {
+    const page = await t.open();
+    await page.route('**/part-*.js', async route => {
+        const response = await route.fetch();
+        if ((await response.body()).length > 300000) await route.abort();
+        else await route.fulfill({response});
+    });
+    await page.goto(t.address);
+    await page.locator('textarea[aria-label=Code]').fill('print("plain text field")');
+    await page.getByRole('button', {name: 'Run', exact: true}).click();
+    await page.locator('.output', {hasText: 'plain text field'}).waitFor();
+    t.check('there is no editor', await page.locator('.cm-content').count() === 0);
 }
 
 // ---- sandboxes ----
