@@ -392,3 +392,67 @@ def test_a_terminal(hostile):
             got = ws.receive()  # a terminal that runs ahead tells a gap
             tail = (tail + got)[-100:] if isinstance(got, bytes) else b""
     box.request("DELETE", "")
+
+
+# ---- lists of sandboxes, webhooks, sets of packages ----
+
+def test_lists_of_sandboxes_with_much_metadata(make_daemon_module):
+    daemon = set_bar(make_daemon_module(SANDBOXES_MAX="100", SANDBOX_MEMORY_MB="64"))
+    assert daemon.request("POST", "/v1/sandboxes", json={"metadata": {f"k{i:03}": "\x01" * 61 for i in range(256)}}).status == 400
+    for _ in range(100):
+        with watch(daemon):
+            made = daemon.request("POST", "/v1/sandboxes", json={"metadata": {f"k{i:03}": "\x01" * 60 for i in range(256)}})
+        assert made.status == 201, made
+    for path, headers in (("/v1/sandboxes", {}), ("/v1/sandboxes?metadata=k001%3Dx", {}), ("/v2/sandboxes", {"X-API-Key": daemon.secret}),
+                          ("/v2/sandboxes?metadata=" + "&".join(f"k{i}%3Dx" for i in range(200)), {"X-API-Key": daemon.secret})):
+        with watch(daemon):
+            assert daemon.request("GET", path, headers=headers, timeout=300).status == 200, path
+    with watch(daemon):
+        client = mcp_client.Client(daemon)
+        client.call("list_sandboxes")
+
+
+def test_webhooks(make_daemon_module):
+    """Many at a time, large ones, to hosts that hang, refuse and answer without end."""
+    hang, endless = socket.create_server(("127.0.0.1", 0), backlog=64), socket.create_server(("127.0.0.1", 0), backlog=64)
+    stop = threading.Event()
+
+    def answer():
+        while not stop.is_set():
+            try:
+                connection = endless.accept()[0]
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                for _ in range(200):
+                    connection.sendall(b"x" * 65536)
+            except OSError:
+                pass
+    threading.Thread(target=answer, daemon=True).start()
+    daemon = set_bar(make_daemon_module(WEBHOOK_HOSTS="127.0.0.1:*", WEBHOOK_SECRET="x", WEBHOOK_BASE_MS=20, WEBHOOK_ANSWER_MS=2000, OUTPUT_MAX="20000000"))
+    urls = [f"http://127.0.0.1:{hang.getsockname()[1]}/", f"http://127.0.0.1:{endless.getsockname()[1]}/", "http://127.0.0.1:9/"]
+    try:
+        with watch(daemon):
+            for i in range(60):
+                assert daemon.execute("echo x", "shell", webhook=urls[i % 3])["status"] == "success"
+        for url in urls:
+            with watch(daemon):
+                assert daemon.execute("head -c 9000000 /dev/zero", "shell", webhook=url)["status"] == "success"
+        with watch(daemon):
+            body = {"code": "true", "language": "shell", "webhook": {"url": urls[2] + "\x01" * 100000, "secret": "s" * 100000}}
+            assert daemon.request("POST", "/execute", json=body).status == 400
+    finally:
+        stop.set()
+        hang.close()
+        endless.close()
+
+
+def test_lists_of_packages(make_daemon_module):
+    daemon = set_bar(make_daemon_module(PACKAGE_INDEX="http://127.0.0.1:9/simple/", PACKAGE_REGISTRY="http://127.0.0.1:9/", DEPENDENCY_TIMEOUT="20"))
+    names = [f"p{i}" + "x" * 100 for i in range(9000)]
+    for lists in ({"python": names}, {"npm": names}, {"python": ["a" + "[" + "b," * 400 + "b]"] * 2000}, {"python": ["\x01" * 1000] * 900}, {"python": ["a>=1," * 150 + ">1"] * 1000}):
+        for path, body in (("/v1/packages", lists), ("/execute", {"code": "true", "language": "shell", "packages": lists}), ("/v1/sandboxes", {"packages": lists})):
+            with watch(daemon):
+                answer = daemon.request("POST", path, json=body, timeout=300, headers={"Prefer": "respond-async"})
+            assert answer.status in (202, 400, 413, 422, 501, 503), answer
+    for _ in range(5):
+        with watch(daemon):
+            assert daemon.request("GET", "/v1/packages", timeout=300).status == 200

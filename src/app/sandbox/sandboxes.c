@@ -555,11 +555,16 @@ static void set_life(struct life *l, const struct persistent_spec *spec)
 static int put_label(struct persistent *p, const struct persistent_spec *spec, struct err *e)
 {
     struct label *l = &p->label;
+    size_t bytes = 0;
 
     (void)snprintf(l->name, sizeof l->name, "%s", spec->name[0] ? spec->name : p->id);
     (void)snprintf(l->template, sizeof l->template, "%s", spec->template ? spec->template : "");
     if (spec->pairs_n > PERSISTENT_PAIRS_MAX)
         return err_set(e, ERR_CALLER, "metadata: at most %d members", PERSISTENT_PAIRS_MAX);
+    for (size_t i = 0; i < spec->pairs_n; i++)
+        bytes += spec->pairs[i].name.n + spec->pairs[i].value.n;
+    if (bytes > PERSISTENT_PAIRS_BYTES_MAX)
+        return err_set(e, ERR_CALLER, "metadata: at most %d bytes", PERSISTENT_PAIRS_BYTES_MAX);
     l->pairs = calloc(spec->pairs_n + 1, sizeof *l->pairs);
     if (!l->pairs)
         return err_set(e, ERR_HOST, "no memory");

@@ -47,9 +47,10 @@ enum {
     PERSISTENT_ID_MAX = 40,
     PERSISTENT_NAME_MAX = 128,
     PERSISTENT_PORT_MAX = 256,
-    ACCESS_TOKEN = 40,            /* characters of each token */
-    PERSISTENT_TEMPLATE_MAX = 64, /* of a template's name */
-    PERSISTENT_PAIRS_MAX = 256,   /* of metadata */
+    ACCESS_TOKEN = 40,                     /* characters of each token */
+    PERSISTENT_TEMPLATE_MAX = 64,          /* of a template's name */
+    PERSISTENT_PAIRS_MAX = 256,            /* of metadata */
+    PERSISTENT_PAIRS_BYTES_MAX = 16 << 10, /* of their names and values: lists write them all */
     SANDBOXES_PATH_MAX = 4096,
 };
 
