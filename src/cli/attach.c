@@ -172,6 +172,10 @@ static void take_signal(struct attached_here *h, int signals)
         return;
     }
     h->interrupts++;
+    if (h->asked->terminal) { /* its keys are the program's; this is for us alone */
+        h->left = true;
+        return;
+    }
     send_signal(h, h->interrupts > 2 ? "SIGKILL"
                    : sig == SIGINT   ? "SIGINT"
                    : sig == SIGHUP   ? "SIGHUP"
@@ -246,7 +250,7 @@ int attach_run(struct talk *t, const struct attach *a)
     terminal_restore(&h);
     ws_close(h.ws);
     if (h.left && h.raw)
-        (void)fprintf(stderr, "\nsbx: left; the process goes on\n");
+        (void)fprintf(stderr, "\nsbx: left; the program %s\n", a->keeps ? "goes on" : "ends");
     else if (!h.left && !h.ended)
         (void)fprintf(stderr, "sbx: the connection %s; sbx ps tells what became of the process\n",
                       r < 0 ? "broke" : "has ended");

@@ -15,6 +15,7 @@ struct attach {
     const char *path; /* of the WebSocket */
     bool terminal;    /* the process has one */
     bool input;       /* it reads what we read */
+    bool keeps;       /* it goes on when we leave */
 };
 /* Until the process ends. The exit status: that of the process, or CMD_FAILED after saying why. */
 must_check int attach_run(struct talk *t, const struct attach *a);

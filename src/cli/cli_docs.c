@@ -15,12 +15,22 @@
 
 /* ---- the man page, in the language of man(7) ---- */
 
-/* Text that is only text: no line of it is a request, dashes stay dashes. */
-static void man_text(const char *p)
+enum { MAN_FILL = 44 }; /* source lines of more columns end at the next blank */
+
+/* Text that is only text: no line of it is a request, dashes stay dashes. fill: it may be broken
+ * into other lines. */
+static void man_put(const char *p, bool fill)
 {
     bool fresh = true;
 
-    for (; *p; p++) {
+    for (size_t column = 0; *p; p++, column++) {
+        if (fill && *p == ' ' && p[1] && column > MAN_FILL) {
+            (void)putchar('\n');
+            fresh = true;
+            column = 0;
+            continue;
+        }
+        column = *p == '\n' ? 0 : column;
         if (fresh && (*p == '.' || *p == '\''))
             (void)fputs("\\&", stdout);
         fresh = *p == '\n';
@@ -35,6 +45,11 @@ static void man_text(const char *p)
         else
             (void)putchar(*p);
     }
+}
+
+static void man_text(const char *p)
+{
+    man_put(p, true);
 }
 
 static void man_option(const struct cmd_option *o)
@@ -57,8 +72,8 @@ static void man_command(const struct command *c)
     struct cmd_option options[OPTIONS_MAX + 1];
 
     (void)printf(".SS \"sbx %s\"\n", c->name);
-    (void)printf("\\fBsbx %s\\fR [\\fIoption\\fR...] ", c->name);
-    man_text(c->operands);
+    (void)printf("\\fBsbx %s\\fR [\\fIoption\\fR...]%s", c->name, c->operands[0] ? " " : "");
+    man_put(c->operands, false);
     (void)fputs("\n.PP\n", stdout);
     man_text(c->about);
     (void)putchar('\n');
@@ -69,7 +84,7 @@ static void man_command(const struct command *c)
     for (const struct cmd_example *x = c->examples; x && x->line; x++) {
         (void)fputs(x == c->examples ? ".PP\nExamples:\n" : "", stdout);
         (void)fputs(".TP\n\\fB", stdout);
-        man_text(x->line);
+        man_put(x->line, false);
         (void)fputs("\\fR\n", stdout);
         man_text(x->about);
         (void)putchar('\n');
@@ -95,8 +110,8 @@ static void man(void)
                 ".SH SYNOPSIS\n\\fBsbx\\fR \\fIcommand\\fR [\\fIoption\\fR...] "
                 "[\\fIargument\\fR...]\n.SH DESCRIPTION\n"
                 "The command line of sandbox\\-executor, a daemon that runs untrusted code.\n"
-                "Lists are tables for people; with \\fB\\-\\-json\\fR they are the answers of the "
-                "daemon.\n.SH COMMANDS\n",
+                "Lists are tables for people; with \\fB\\-\\-json\\fR they are the\n"
+                "answers of the daemon.\n.SH COMMANDS\n",
                 stdout);
     for (size_t i = 0; (c = command(i)); i++)
         man_command(c);
@@ -106,11 +121,10 @@ static void man(void)
         man_text(rest[i][1]);
         (void)putchar('\n');
     }
-    (void)fputs(".SH EXIT STATUS\n"
-                "That of the program, where one is run. 2: called wrongly. 124: the program ran "
-                "out of time.\n125: the daemon could not be reached, or refused. 130: "
-                "interrupted.\n",
-                stdout);
+    (void)fputs(".SH EXIT STATUS\n", stdout);
+    man_text(
+        "That of the program, where one is run. 2: called wrongly. 124: the program ran out of "
+        "time. 125: the daemon could not be reached, or refused. 130: interrupted.\n");
 }
 
 /* ---- completions ---- */

@@ -102,5 +102,8 @@ int cmd_sh(const struct args *a)
         if (cwd)
             path_query(&path, "cwd", cwd);
     }
-    return attach_run(&t, &(struct attach){.path = path.p, .terminal = true, .input = true});
+    return attach_run(&t, &(struct attach){.path = path.p,
+                                           .terminal = true,
+                                           .input = true,
+                                           .keeps = process || args_option(a, "keep")});
 }

@@ -9,6 +9,7 @@ import pty
 import re
 import secrets
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -386,14 +387,41 @@ def test_sh_is_a_terminal(daemon, home):
         assert termios.tcgetattr(sh.slave) == sh.before
 
 
-def test_sh_puts_the_terminal_back_when_it_is_ended(daemon, home):
-    with Started(daemon, "sh", "-s", home, *PLAIN, terminal=(80, 24)) as sh:
+@pytest.mark.parametrize("how", ["keys", "SIGTERM", "SIGHUP", "rm"])
+def test_sh_puts_the_terminal_back_however_it_ends(daemon, home, how):
+    name = fresh_name("ended")
+    assert sbx(daemon, "sandbox", "create", name).returncode == 0
+    try:
+        with Started(daemon, "sh", "-s", name, *PLAIN, terminal=(80, 24)) as sh:
+            sh.until(rb"ready\$ ")
+            assert termios.tcgetattr(sh.slave) != sh.before
+            if how == "keys":
+                sh.type("\r~.")
+                sh.until(b"left; the program ends")
+            elif how == "rm":
+                assert sbx(daemon, "sandbox", "rm", name).returncode == 0
+            else:
+                sh.process.send_signal(getattr(signal, how))
+            assert sh.ended() > 0
+            assert termios.tcgetattr(sh.slave) == sh.before
+    finally:
+        sbx(daemon, "sandbox", "rm", name)
+
+
+def test_sh_keeps_a_program_and_goes_back_to_it(daemon, home):
+    with Started(daemon, "sh", "-s", home, "--keep", *PLAIN, terminal=(80, 24)) as sh:
         sh.until(rb"ready\$ ")
-        assert termios.tcgetattr(sh.slave) != sh.before
+        sh.type("kept=yes\r")
+        sh.until(rb"ready\$ ")
         sh.type("\r~.")
-        sh.until(b"left")
+        sh.until(b"left; the program goes on")
         sh.ended()
-        assert termios.tcgetattr(sh.slave) == sh.before
+    described = json.loads(sbx(daemon, "ps", "-s", home, "--json").stdout)["processes"]
+    pid = [p["pid"] for p in described if p["status"] == "running" and p["terminal"]][0]
+    with Started(daemon, "sh", "-s", home, "--attach", str(pid), terminal=(80, 24)) as sh:
+        sh.type("echo $kept-\"\"still; exit 4\r")
+        sh.until(b"yes-still")
+        assert sh.ended() == 4
 
 
 def test_sh_wants_a_terminal(daemon, home):
@@ -572,6 +600,18 @@ def test_the_man_page_has_no_warnings():
                             env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "MANWIDTH": "80"})
     assert (looked.returncode, looked.stderr) == (0, "")
     assert "sbx sandbox create" in looked.stdout
+
+
+@pytest.mark.parametrize("kind, program", [("man", ["mandoc", "-Tlint", "-Wstyle"]), ("bash", ["bash", "-n"]), ("zsh", ["zsh", "-n"]),
+                                           ("fish", ["fish", "--no-execute"])])
+def test_what_is_made_is_well_formed(kind, program, tmp_path):
+    harness.need(shutil.which(program[0]), program[0])
+    file = tmp_path / "made"
+    file.write_text(made(kind))
+    looked = subprocess.run([*program, file], capture_output=True, text=True, check=False,
+                            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)})
+    said = [line for line in (looked.stdout + looked.stderr).splitlines() if "missing date" not in line]  # a build has none
+    assert not said and (looked.returncode == 0 or kind == "man")
 
 
 def complete(daemon, *words):
