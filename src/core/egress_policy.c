@@ -327,7 +327,7 @@ int egress_rule_path(struct egress_policy *p, const char *path, size_t n, struct
 {
     struct egress_rule *r = &p->rule[p->rules_n - 1];
     char text[1024];
-    uint16_t at;
+    uint16_t at = 0;
 
     if (n == 0 || path[0] != '/' || n >= sizeof text || memchr(path, '\0', n) ||
         memchr(path, '%', n) || memchr(path, '?', n))

@@ -74,7 +74,7 @@ static void remove_later(struct shelf *s, const char *name)
         .work = {.run = removal_run, .done = removal_done},
           .dir = s->dir
     };
-    (void)snprintf(r->name, sizeof r->name, "%s", name);
+    (void)snprintf(r->name, sizeof r->name, "%.*s", (int)sizeof r->name - 1, name);
     work_submit(s->pool, &r->work);
 }
 

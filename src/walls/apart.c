@@ -61,7 +61,7 @@ static int list(struct mounts *m)
 
 static int mount_over(const char *lower, const char *at, unsigned long flags)
 {
-    char options[2 * PATH_ROOM];
+    char options[2 * PATH_ROOM + sizeof "lowerdir=:" APART_EMPTY];
 
     (void)snprintf(options, sizeof options, "lowerdir=%s:" APART_EMPTY, lower);
     return mount("overlay", at, "overlay", MS_RDONLY | MS_NOSUID | flags, options) < 0 ? -errno : 0;

@@ -90,7 +90,7 @@ static void put_fields(struct buf *out, const struct shape *s, const char *withi
 
         if (f->flags & SHAPE_OLD)
             continue;
-        (void)snprintf(name, sizeof name, "%s%s%s", within, *within ? "." : "", f->name);
+        (void)snprintf(name, sizeof name, "%.60s%s%.60s", within, *within ? "." : "", f->name);
         field_type(f, type);
         put_row(out, name, type, f->help);
         if (f->inner && depth < DEPTH_MAX)
