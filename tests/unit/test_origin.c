@@ -36,6 +36,11 @@ static void other_hosts_need_to_be_allowed(void **state)
                                       "",
                                       ":80",
                                       "[",
+                                      "[::1",
+                                      "[::1].evil.example",
+                                      "[::1]:80.evil.example",
+                                      "localhost:80.evil.example",
+                                      "localhost:80@evil.example",
                                       "1.2.3.4.5"};
 
     (void)state;

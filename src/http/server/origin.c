@@ -8,17 +8,17 @@
 
 enum { ORIGIN_NAME_MAX = 255 }; /* bytes of a host name, as in DNS */
 
-/* The name in "name", "name:port" or "[v6]:port"; false when it is none. */
+/* The name in "name", "name:port" or "[v6]:port"; false when it is none, or more. */
 static bool host_name(const char *host, char name[ORIGIN_NAME_MAX + 1])
 {
-    const char *p = host;
-    size_t n;
+    bool literal = *host == '[';
+    const char *p = host + literal, *rest;
+    size_t n = strcspn(p, literal ? "]" : ":");
 
-    if (*p == '[')
-        n = strcspn(++p, "]");
-    else
-        n = strcspn(p, ":");
-    if (n == 0 || n > ORIGIN_NAME_MAX)
+    if (n == 0 || n > ORIGIN_NAME_MAX || (literal && p[n] != ']'))
+        return false;
+    rest = p + n + literal;
+    if (*rest && (*rest != ':' || rest[1 + strspn(rest + 1, "0123456789")]))
         return false;
     memcpy(name, p, n);
     name[n] = '\0';
