@@ -21,6 +21,7 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "base/buf.h"
 #include "base/os.h"
 
 enum {
@@ -62,6 +63,7 @@ struct http_post {
     LIST_ENTRY(http_post) link;
     char words[HTTP_WORDS_MAX];
     size_t words_n;
+    struct buf body; /* owned: of the answer, if it is wanted */
 };
 
 /* ---- requests ---- */
@@ -72,7 +74,7 @@ static size_t on_answer(char *p, size_t size, size_t n, void *user)
 
     (void)p;
     post->answered += size * n;
-    post->too_long = post->answered > HTTP_ANSWER_MAX;
+    post->too_long = post->answered > HTTP_ANSWER_MAX + post->body.max;
     return post->too_long ? 0 : size * n;
 }
 
@@ -83,6 +85,10 @@ static size_t on_body(char *p, size_t size, size_t n, void *user)
 
     memcpy(post->words + post->words_n, p, take);
     post->words_n += take;
+    if (post->body.max > 0 && buf_put(&post->body, p, size * n) < 0) {
+        post->too_long = true;
+        return 0;
+    }
     return on_answer(p, size, n, user);
 }
 
@@ -101,6 +107,7 @@ void http_post_cancel(struct http_post *p)
     LIST_REMOVE(p, link);
     (void)curl_multi_remove_handle(p->client->multi, p->easy);
     easy_give(p->client, p->easy);
+    buf_done(&p->body);
     free(p);
 }
 
@@ -116,7 +123,9 @@ static void post_end(struct http_post *p, CURLcode code)
     struct http_answer a = {.error = whole        ? ""
                                      : p->refused ? "its address is not allowed"
                                                   : curl_easy_strerror(code),
-                            .words = whole ? words : NULL};
+                            .words = whole ? words : NULL,
+                            .too_long = p->too_long};
+    struct buf body = p->body;
 
     if (whole && curl_easy_getinfo(p->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK)
         a.status = (int)status;
@@ -125,8 +134,11 @@ static void post_end(struct http_post *p, CURLcode code)
     if (curl_easy_getinfo(p->easy, CURLINFO_REQUEST_SIZE, &sent) == CURLE_OK)
         a.sent = sent > 0;
     memcpy(words, p->words, p->words_n);
+    a.body = (struct bytes){body.p, body.n};
+    p->body = BUF_INIT(0);
     http_post_cancel(p);
     done(user, &a);
+    buf_done(&body);
 }
 
 static void reap(struct http_client *c)
@@ -187,10 +199,22 @@ static CURL *easy_take(struct http_client *c)
     return NULL;
 }
 
+/* The same handle serves other methods at other times. */
+static bool set_method(CURL *h, const struct http_ask *ask)
+{
+    bool bare = ask->method && ask->body.n == 0;
+
+    return curl_easy_setopt(h, CURLOPT_POSTFIELDS, bare ? NULL : ask->body.p) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)ask->body.n) == CURLE_OK &&
+           curl_easy_setopt(h, bare ? CURLOPT_HTTPGET : CURLOPT_POST, 1L) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, ask->method) == CURLE_OK;
+}
+
 static bool set_request(struct http_post *p, const struct http_ask *ask)
 {
     const struct http_client *c = p->client;
-    long total = (long)c->connect_ms + (long)c->answer_ms + (long)(ask->body.n / BODY_RATE);
+    long answer_ms = ask->answer_ms > 0 ? (long)ask->answer_ms : (long)c->answer_ms;
+    long total = (long)c->connect_ms + answer_ms + (long)(ask->body.n / BODY_RATE);
     CURL *h = p->easy;
     struct curl_slist *lines = c->head;
     size_t n = 0;
@@ -209,9 +233,7 @@ static bool set_request(struct http_post *p, const struct http_ask *ask)
     }
     return curl_easy_setopt(h, CURLOPT_URL, ask->url) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_HTTPHEADER, lines) == CURLE_OK &&
-           curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, total) == CURLE_OK &&
-           curl_easy_setopt(h, CURLOPT_POSTFIELDS, ask->body.p) == CURLE_OK &&
-           curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)ask->body.n) == CURLE_OK &&
+           curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, total) == CURLE_OK && set_method(h, ask) &&
            curl_easy_setopt(h, CURLOPT_HEADERDATA, p) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_WRITEDATA, p) == CURLE_OK &&
            curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, p) == CURLE_OK &&
@@ -229,6 +251,7 @@ int http_client_post(struct http_client *c, const struct http_ask *ask, struct h
     p->done = ask->done;
     p->user = ask->user;
     p->allow = c->allow;
+    p->body = BUF_INIT(ask->body_max);
     p->easy = easy_take(c);
     if (!p->easy || !set_request(p, ask) || curl_multi_add_handle(c->multi, p->easy) != CURLM_OK) {
         curl_easy_cleanup(p->easy);

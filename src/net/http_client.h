@@ -47,6 +47,8 @@ struct http_answer {
     uint32_t retry_after_s; /* 0: not said */
     const char *error;      /* "" or why there was no answer */
     const char *words;      /* the beginning of its body; NULL: there was no answer */
+    struct bytes body;      /* all of it, if that was asked for */
+    bool too_long;          /* there was more than was asked for */
     bool sent;              /* something of the request was: it may have been understood */
 };
 
@@ -56,6 +58,9 @@ typedef void http_post_fn(void *user, const struct http_answer *a);
 /* One request. All borrowed until it has ended. */
 struct http_ask {
     const char *url;
+    const char *method; /* NULL: POST. Without a body none is sent */
+    size_t body_max;    /* bytes of the body of the answer that are kept; 0: words are enough */
+    uint32_t answer_ms; /* 0: the client's */
     const char *idempotency_key;       /* NULL: none */
     const char *lines[HTTP_LINES_MAX]; /* header lines beside the usual ones; NULL ends them */
     struct bytes body;                 /* application/json */

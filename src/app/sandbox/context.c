@@ -271,39 +271,6 @@ static void flush_tails(struct context *x, struct cell *c)
     }
 }
 
-/* In one pass: a message may be large. */
-static void read_message(struct json_value object, struct cell_message *m)
-{
-    const struct {
-        const char *name;
-        struct json_value *to;
-    } members[] = {
-        {"id",         &m->id        },
-        {"type",       &m->type      },
-        {"text",       &m->text      },
-        {"status",     &m->status    },
-        {"data",       &m->data      },
-        {"metadata",   &m->metadata  },
-        {"main",       &m->main      },
-        {"display_id", &m->display_id},
-        {"update",     &m->update    },
-        {"wait",       &m->wait      },
-        {"name",       &m->name      },
-        {"value",      &m->value     },
-        {"traceback",  &m->traceback },
-        {"call",       &m->call      },
-        {"tool",       &m->tool      },
-        {"arguments",  &m->arguments },
-    };
-    struct json_value key, value;
-
-    *m = (struct cell_message){0};
-    for (size_t at = 0; json_object_next(object, &at, &key, &value);)
-        for (size_t i = 0; i < ARRAY_LEN(members); i++)
-            if (json_key_is(key, members[i].name))
-                *members[i].to = value;
-}
-
 static bool is_of(const struct cell *c, const struct cell_message *m)
 {
     return m->id.p && json_key_is(m->id, c->token);
@@ -338,24 +305,19 @@ static void refuse_call(struct cell *c, const struct cell_message *m)
         broken(c->context);
 }
 
-/* False: it is no such event. */
+/* False: it asks for nothing. */
 static bool on_ask(struct cell *c, const struct cell_message *m)
 {
-    static const char *const types[] = {"call", "search", "give_up", "progress"};
-    size_t i = 0;
     int64_t number;
+    enum cell_ask what = cell_message_ask(m, &number);
 
-    while (i < ARRAY_LEN(types) && !json_key_is(m->type, types[i]))
-        i++;
-    if (i == ARRAY_LEN(types))
-        return false;
-    if (i < ARRAY_LEN(types) - 1 && (!m->call.p || !json_to_int(m->call, &number)))
+    if (what == CELL_ASKS_BROKEN)
         broken(c->context);
-    else if (c->events.asks)
-        c->events.asks(c->events.user, types[i], m);
-    else if (i < 2)
+    else if (what != CELL_ASKS_NOTHING && c->events.asks)
+        c->events.asks(c->events.user, what, m);
+    else if (what == CELL_ASKS_CALL || what == CELL_ASKS_SEARCH)
         refuse_call(c, m);
-    return true;
+    return what != CELL_ASKS_NOTHING;
 }
 
 static void on_event(struct cell *c, const struct cell_message *m)
@@ -367,7 +329,7 @@ static void on_event(struct cell *c, const struct cell_message *m)
     if (!c->events.done || !m->type.p)
         return;
     command_output_read(c->context->program); /* what other programs wrote before */
-    if (m->type.type == JSON_STRING && on_ask(c, m))
+    if (on_ask(c, m))
         return;
     out = json_key_is(m->type, "stdout");
     err = json_key_is(m->type, "stderr");
@@ -398,11 +360,9 @@ static void on_frame(void *user, char kind, const char *p, size_t n)
 {
     struct context *x = user;
     struct cell *c = running(x);
-    struct json_value object;
     struct cell_message m;
-    struct err e;
 
-    if (json_parse(p, n, JSON_LENIENT_DUPES, &object, &e) < 0 || object.type != JSON_OBJECT) {
+    if (cell_message_read(p, n, &m) < 0) {
         broken(x);
         return;
     }
@@ -410,7 +370,6 @@ static void on_frame(void *user, char kind, const char *p, size_t n)
         next_cell(x);
         return;
     }
-    read_message(object, &m);
     if (!c || !is_of(c, &m))
         return; /* of a thread that goes on after its cell */
     if (kind == FRAME_BEGUN && c->begun_us == 0)

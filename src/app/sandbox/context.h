@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "app/sandbox/cell_message.h"
 #include "app/sandbox/command.h"
 #include "app/sandbox/sandboxes.h"
 #include "base/json.h"
@@ -61,15 +62,6 @@ struct cell_end {
     uint64_t queue_us, start_us, run_us;
 };
 
-/* The members of a message (src/lang/cells/cells_python.py), as they came; p == NULL: absent. */
-struct cell_message {
-    struct json_value id, type, text, status;
-    struct json_value data, metadata, main, display_id, update; /* of a display */
-    struct json_value wait;                                     /* of a clear */
-    struct json_value name, value, traceback;                   /* of an error */
-    struct json_value call, tool, arguments; /* of what it asks for (cells_tools.py) */
-};
-
 /* What a cell does, from the loop, never from inside cell_start(). A cell must not be freed in one
  * of them but done(). */
 struct cell_events {
@@ -78,10 +70,9 @@ struct cell_events {
     void (*output)(void *user, enum run_stream s, const char *p, size_t n);
     /* Validated; type: "display", "clear" or "error". */
     void (*event)(void *user, const char *type, const struct cell_message *m);
-    /* It calls a tool ("call"), looks for some ("search"), gives a call up ("give_up"), or tells
-     * its progress. To be answered by cell_answer(), but for the last two. NULL: it may call none,
-     * and is told so. */
-    void (*asks)(void *user, const char *type, const struct cell_message *m);
+    /* It calls a tool, looks for some, gives a call up, or tells its progress. The first two are to
+     * be answered by cell_answer(). NULL: it may call none, and is told so. */
+    void (*asks)(void *user, enum cell_ask what, const struct cell_message *m);
     void (*done)(void *user, const struct cell_end *end); /* the cell is gone when it returns */
     void *user;
 };

@@ -8,9 +8,9 @@
 
 #include "app/daemon/app.h"
 #include "app/function/call.h"
-#include "app/sandbox/context.h"
 #include "app/tools/code_journal.h"
 #include "app/tools/toolbox.h"
+#include "app/tools/upstream.h"
 #include "base/clock.h"
 #include "base/jw.h"
 
@@ -22,8 +22,9 @@ struct code_call {
     struct code_run *run; /* borrowed */
     int64_t number;       /* by which the code knows it */
     char tool[CODE_NAME_MAX + 1];
-    struct buf arguments; /* owned: JSON; empty: none */
-    struct call *call;    /* under way; NULL: it waits */
+    struct buf arguments;         /* owned: JSON; empty: none */
+    struct call *call;            /* under way, or */
+    struct upstream_call *remote; /* this; both NULL: it waits */
     uint64_t began_us;
 };
 TAILQ_HEAD(code_call_list, code_call);
@@ -69,7 +70,8 @@ static int allow(struct code_run *r, struct bytes name, struct err *e)
                        "allow_tools: '%.64s' is neither a name nor the beginning of one with * "
                        "behind it",
                        name.p);
-    if (!star && !toolbox_tool(r->app->tools, name.p, name.n))
+    if (!star && !toolbox_tool(r->app->tools, name.p, name.n) &&
+        !upstreams_tool(r->app->tools->upstreams, name.p, name.n))
         return err_set(e, ERR_CALLER, "allow_tools: there is no tool '%.64s'", name.p);
     r->allowed[r->allowed_n] = strndup(name.p, name.n);
     if (!r->allowed[r->allowed_n])
@@ -227,10 +229,34 @@ static void on_refused(void *user, const struct err *e)
               e->kind == ERR_BUSY ? "try again in a few seconds" : NULL, e->text);
 }
 
+static void on_remote(void *user, const struct buf *members, bool ok, size_t value_n)
+{
+    struct code_call *c = user;
+
+    c->remote = NULL;
+    if (members->failed || value_n > CODE_VALUE_MAX)
+        call_fail(c, "Budget", "ask for less", "budget of 1 MiB for the value of a call exceeded");
+    else
+        call_end(c, (struct bytes){members->p, members->n}, value_n, ok);
+}
+
+/* Nothing is heard of it any more. */
+static void call_drop(struct code_call *c)
+{
+    if (c->call)
+        call_abandon(c->call);
+    if (c->remote)
+        upstream_cancel(c->remote);
+    c->call = NULL;
+    c->remote = NULL;
+}
+
 static void begin(struct code_call *c)
 {
     struct app *a = c->run->app;
     const struct published *tool = toolbox_tool(a->tools, c->tool, strlen(c->tool));
+    struct upstream_tool *remote =
+        tool ? NULL : upstreams_tool(a->tools->upstreams, c->tool, strlen(c->tool));
     struct function_order order = {.request_id = "",
                                    .asked_us = clock_us(),
                                    .render = render,
@@ -246,9 +272,12 @@ static void begin(struct code_call *c)
     if (c->arguments.n > 0 &&
         json_parse(c->arguments.p, c->arguments.n, JSON_LENIENT_DUPES, &arguments, &e) < 0)
         call_fail(c, "TypeError", NULL, e.text);
-    else if (!tool)
+    else if (!tool && !remote)
         call_fail(c, "NotFound", "tools.search() finds what there is", "the tool is gone");
-    else if (published_call(a->tools,
+    else if (remote && upstream_call(remote, arguments, on_remote, c, &c->remote, &e) < 0)
+        on_refused(c, &e);
+    else if (tool &&
+             published_call(a->tools,
                             &(struct published_order){tool, arguments, CODE_CALL_MS / MS_PER_S},
                             &order, &c->call, &e) < 0)
         on_refused(c, &e);
@@ -326,9 +355,7 @@ static void give_up(struct code_run *r, int64_t number)
 
     TAILQ_FOREACH(c, &r->active, link)
     if (c->number == number) {
-        if (c->call)
-            call_abandon(c->call);
-        c->call = NULL;
+        call_drop(c);
         call_fail(c, "Cancelled", NULL, "the code gave it up");
         return;
     }
@@ -343,37 +370,44 @@ static void give_up(struct code_run *r, int64_t number)
 
 /* ---- searching ---- */
 
+/* A tool as a search tells it. */
+struct found {
+    const char *name;
+    struct json_value description, schema;
+};
+
 /* "area(width: integer, height?: integer)" */
-static void write_signature(struct jw *w, const struct published *t)
+static void write_signature(struct jw *w, const struct found *f)
 {
-    struct json_value properties = json_member(t->schema, "properties"),
-                      required = json_member(t->schema, "required"), key, v, one;
+    struct json_value properties = json_member(f->schema, "properties"),
+                      required = json_member(f->schema, "required"), key, v, one;
     cleanup_with(buf_done) struct buf text = BUF_INIT(CODE_NOTED_MAX);
+    const char *gap = "";
     size_t at = 0;
 
-    (void)buf_printf(&text, "%s(", t->name);
-    for (bool first = true; json_object_next(properties, &at, &key, &v); first = false) {
+    (void)buf_printf(&text, "%s(", f->name);
+    while (properties.p && json_object_next(properties, &at, &key, &v)) {
         struct json_value type = json_member(v, "type");
-        bool needed = false;
+        bool needed = false, named = type.p && type.type == JSON_STRING;
 
         for (size_t in = 0; required.p && json_array_next(required, &in, &one);)
             needed = needed || (one.n == key.n && memcmp(one.p, key.p, key.n) == 0);
-        (void)buf_printf(&text, "%s%.*s%s: %.*s", first ? "" : ", ", (int)key.n - 2, key.p + 1,
-                         needed ? "" : "?", type.p ? (int)type.n - 2 : 3,
-                         type.p ? type.p + 1 : "any");
+        (void)buf_printf(&text, "%s%.*s%s: %.*s", gap, (int)key.n - 2, key.p + 1, needed ? "" : "?",
+                         named ? (int)type.n - 2 : 3, named ? type.p + 1 : "any");
+        gap = ", ";
     }
     (void)buf_putc(&text, ')');
     jw_kv_bytes(w, "signature", text.p ? text.p : "", text.n);
 }
 
 /* Does each of the words stand in the name or in the description? */
-static bool is_meant(const struct published *t, const char *words)
+static bool is_meant(const struct found *f, const char *words)
 {
-    cleanup_with(buf_done) struct buf text = BUF_INIT(t->description.n + CODE_NAME_MAX + 2);
+    cleanup_with(buf_done) struct buf text = BUF_INIT(f->description.n + 3 * CODE_NAME_MAX);
     char word[CODE_NAME_MAX + 1];
 
-    (void)buf_printf(&text, "%s ", t->name);
-    (void)!json_decode_string(t->description, JSON_LENIENT_UTF8, &text);
+    (void)buf_printf(&text, "%s ", f->name);
+    (void)!json_decode_string(f->description, JSON_LENIENT_UTF8, &text);
     while (*words) {
         size_t n;
 
@@ -387,48 +421,71 @@ static bool is_meant(const struct published *t, const char *words)
     return true;
 }
 
+/* Those that may be called and are meant, at most CODE_FOUND_MAX. */
+struct searching {
+    const struct code_run *run;
+    const char *words;
+    struct jw w;
+    size_t n;
+};
+
+static void look_at(struct searching *s, const struct found *f)
+{
+    if (s->n >= CODE_FOUND_MAX || !is_allowed(s->run, f->name) || !is_meant(f, s->words))
+        return;
+    s->n++;
+    jw_object(&s->w);
+    jw_kv_string(&s->w, "name", f->name);
+    jw_key(&s->w, "description");
+    jw_raw(&s->w, f->description.p, f->description.n);
+    write_signature(&s->w, f);
+    jw_object_end(&s->w);
+}
+
+static void look_at_all(struct searching *s)
+{
+    struct toolbox *t = s->run->app->tools;
+    struct published **all = toolbox_sorted(t);
+    const struct upstream_tool *remote;
+
+    for (size_t i = 0; all && all[i]; i++)
+        look_at(s, &(struct found){all[i]->name, all[i]->description, all[i]->schema});
+    for (size_t i = 0; (remote = upstreams_at(t->upstreams, i)); i++)
+        look_at(s, &(struct found){upstream_tool_name(remote), upstream_tool_description(remote),
+                                   upstream_tool_schema(remote)});
+    free(all);
+}
+
 static void search(struct code_run *r, int64_t number, const struct cell_message *m)
 {
     cleanup_with(buf_done) struct buf words = BUF_INIT(WORDS_MAX), json = BUF_INIT(CODE_VALUE_MAX);
-    struct published **all = toolbox_sorted(r->app->tools);
-    struct jw w = JW(&json);
-    size_t found = 0;
+    struct searching s = {.run = r, .w = JW(&json)};
 
     if (m->text.p && m->text.type == JSON_STRING)
         (void)!json_decode_string(m->text, JSON_LENIENT_UTF8, &words);
-    jw_kv_bool(&w, "ok", true);
-    jw_key(&w, "value");
-    jw_array(&w);
-    for (size_t i = 0; all && all[i] && found < CODE_FOUND_MAX; i++) {
-        if (!is_allowed(r, all[i]->name) || !is_meant(all[i], words.p ? words.p : ""))
-            continue;
-        found++;
-        jw_object(&w);
-        jw_kv_string(&w, "name", all[i]->name);
-        jw_key(&w, "description");
-        jw_raw(&w, all[i]->description.p, all[i]->description.n);
-        write_signature(&w, all[i]);
-        jw_object_end(&w);
-    }
-    jw_array_end(&w);
-    free(all);
+    s.words = words.p ? words.p : "";
+    jw_kv_bool(&s.w, "ok", true);
+    jw_key(&s.w, "value");
+    jw_array(&s.w);
+    look_at_all(&s);
+    jw_array_end(&s.w);
     if (json.failed)
         refuse(r, number, "Budget", "search for other words", "too much was found");
     else
         answer(r, number, json.p, json.n);
 }
 
-void code_run_asks(struct code_run *r, const char *type, const struct cell_message *m)
+void code_run_asks(struct code_run *r, enum cell_ask what, const struct cell_message *m)
 {
     int64_t number = 0;
 
-    if (r->ended || !m->call.p || !json_to_int(m->call, &number))
+    if (r->ended || cell_message_ask(m, &number) != what)
         return;
-    if (strcmp(type, "call") == 0)
+    if (what == CELL_ASKS_CALL)
         call(r, number, m);
-    else if (strcmp(type, "search") == 0)
+    else if (what == CELL_ASKS_SEARCH)
         search(r, number, m);
-    else if (strcmp(type, "give_up") == 0)
+    else if (what == CELL_GIVES_UP)
         give_up(r, number);
 }
 
@@ -440,9 +497,7 @@ void code_run_end(struct code_run *r)
 
     r->ended = true;
     while ((c = TAILQ_FIRST(&r->active))) {
-        if (c->call)
-            call_abandon(c->call);
-        c->call = NULL;
+        call_drop(c);
         call_fail(c, "Cancelled", NULL, "the code has ended");
     }
     while ((c = TAILQ_FIRST(&r->waiting))) {

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "app/sandbox/cell_message.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
@@ -50,9 +51,8 @@ struct code_run_events {
 must_check int code_run_new(struct app *a, const struct exec_var *allowed, size_t n,
                             const struct code_run_events *events, struct code_run **ret,
                             struct err *e);
-/* What it asks for, by type: "call", "search" or "give_up" (app/sandbox/context.h). */
-struct cell_message;
-void code_run_asks(struct code_run *r, const char *type, const struct cell_message *m);
+/* What it asks for (app/sandbox/context.h). */
+void code_run_asks(struct code_run *r, enum cell_ask what, const struct cell_message *m);
 /* The code has ended: calls under way are cancelled, nothing is answered any more. */
 void code_run_end(struct code_run *r);
 /* {"tool", "ms", "ok", "bytes_in", "bytes_out"} of the first CODE_SHOWN_MAX calls, an array;

@@ -13,6 +13,7 @@
 #include "app/function/call.h"
 #include "app/tools/code_run.h"
 #include "app/tools/record.h"
+#include "app/tools/upstream.h"
 
 enum { MIB = 20 /* bits */ };
 
@@ -161,6 +162,10 @@ int toolbox_open(struct app *a, struct toolbox **ret, struct err *e)
         free(t);
         return -1;
     }
+    if (upstreams_open(a, &t->upstreams, e) < 0) {
+        toolbox_close(t);
+        return -1;
+    }
     toolbox_dir(t, path);
     if ((mkdir(path, 0700) < 0 && errno != EEXIST) || !(d = opendir(path))) {
         (void)err_sys(e, -errno, "directory of tools '%.300s'", path);
@@ -189,6 +194,7 @@ void toolbox_close(struct toolbox *t)
     publications_done(t);
     while ((b = TAILQ_FIRST(&t->bundles)))
         toolbox_take_out(t, b);
+    upstreams_close(t->upstreams);
     code_journals_free(t->journals);
     free(t);
 }

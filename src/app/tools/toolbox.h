@@ -23,6 +23,7 @@ struct call;
 struct code_journals;
 struct function_order;
 struct publication;
+struct upstreams;
 
 enum {
     TOOLBOX_BUNDLES_MAX = 32,
@@ -40,6 +41,7 @@ struct toolbox {
     size_t bundles_n, tools_n;
     struct publication_list active;
     size_t active_n;
+    struct upstreams *upstreams;    /* owned: tools of others; NULL: none */
     struct code_journals *journals; /* owned: of runs of code that called tools */
     struct publication *storing;    /* one at a time: it decides its version before it writes */
 };

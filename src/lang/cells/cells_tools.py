@@ -28,6 +28,7 @@ import types
 AT_ONCE = 8  # as the daemon has it (app/tools/code_run.h)
 CALL_MAX = 1 << 20  # bytes of the arguments of a call, likewise
 READ_SIZE = 256 * 1024
+LOOK_S = 0.5  # between two looks whether the cell has ended
 HEAD = 9
 
 
@@ -114,7 +115,8 @@ class Caller:
         cells, self.reading = self.cells, True
         self.changed.release()
         try:
-            select.select([self.channel.fd], [], [])
+            while cells == self.cells and not select.select([self.channel.fd], [], [], LOOK_S)[0]:
+                pass
         finally:
             self.changed.acquire()
             self.reading = False

@@ -190,14 +190,14 @@ static void tell_progress(struct cell_run *c, struct json_value data)
     buf_done(&words);
 }
 
-static void on_asks(void *user, const char *type, const struct cell_message *m)
+static void on_asks(void *user, enum cell_ask what, const struct cell_message *m)
 {
     struct cell_run *c = user;
 
-    if (strcmp(type, "progress") == 0)
+    if (what == CELL_TELLS_PROGRESS)
         tell_progress(c, m->data);
     else
-        code_run_asks(c->code, type, m);
+        code_run_asks(c->code, what, m);
 }
 
 static int on_answer(void *user, const char *json, size_t n)

@@ -5,7 +5,9 @@
 #include "app/daemon/app.h"
 #include "app/function/call.h"
 #include "app/tools/toolbox.h"
+#include "app/tools/upstream.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "http/api/mcp/function_result.h"
 #include "http/api/mcp/tools.h"
 
@@ -133,12 +135,82 @@ static void write_body(struct buf *body, const struct tool_call_function *a)
     jw_object_end(&w);
 }
 
+/* ---- upstreams ---- */
+
+struct remote_run {
+    struct tool_call *t;
+    struct upstream_call *call;
+};
+
+static void on_remote_stop(void *user)
+{
+    struct remote_run *f = user;
+    struct tool_call *t = f->t;
+
+    upstream_cancel(f->call);
+    free(f);
+    tool_free(t);
+}
+
+/* The value is the last thing in its members. */
+static void on_remote(void *user, const struct buf *members, bool ok, size_t value_n)
+{
+    struct remote_run *f = user;
+    struct tool_call *t = f->t;
+    struct tool_result r = TOOL_RESULT;
+    struct jw w = JW(&r.data);
+    const char *value = members->p + members->n - value_n;
+    size_t most = t->x->app->config.mcp_output_chars;
+
+    free(f);
+    if (!ok) {
+        tool_result_done(&r);
+        tool_refuse(t, "correct the arguments, or try again later", "%.*s", (int)members->n,
+                    members->p);
+        return;
+    }
+    (void)buf_put(&r.text, value, value_n > most ? utf8_truncate(value, value_n, most) : value_n);
+    jw_object(&w);
+    jw_key(&w, "result");
+    if (value_n > most) {
+        (void)buf_printf(&r.text, "… [cut; the whole has %zu bytes]", value_n);
+        jw_null(&w);
+    } else {
+        jw_raw(&w, value, value_n);
+    }
+    jw_object_end(&w);
+    tool_answer(t, &r);
+}
+
+static void call_upstream(struct tool_call *t, struct upstream_tool *tool,
+                          struct json_value arguments)
+{
+    struct remote_run *f = calloc(1, sizeof *f);
+    struct err e;
+
+    if (!f) {
+        tool_refuse(t, "try again in a second", "out of memory");
+        return;
+    }
+    f->t = t;
+    if (upstream_call(tool, arguments, on_remote, f, &f->call, &e) == 0) {
+        tool_wait(t, &(struct mcp_worker){.stop = on_remote_stop, .user = f});
+        return;
+    }
+    free(f);
+    tool_refuse_err(t, e.kind == ERR_BUSY ? "try again in a minute" : "correct the arguments", &e);
+}
+
 static void call_by_name(struct tool_call *t, const struct tool_call_function *a)
 {
-    const struct published *tool = toolbox_tool(t->x->app->tools, a->tool.p, a->tool.n);
+    struct toolbox *all = t->x->app->tools;
+    const struct published *tool = toolbox_tool(all, a->tool.p, a->tool.n);
+    struct upstream_tool *remote = upstreams_tool(all->upstreams, a->tool.p, a->tool.n);
 
     if (a->code.p)
         tool_refuse(t, "leave out one of them", "give tool or code, not both");
+    else if (!tool && remote)
+        call_upstream(t, remote, a->arguments);
     else if (!tool)
         tool_refuse(t, "define_tools without arguments lists them",
                     "there is no defined tool '%.64s'", a->tool.p);

@@ -8,7 +8,7 @@
 #include "app/tools/toolbox.h"
 #include "base/base64.h"
 #include "http/api/mcp/methods.h"
-#include "http/api/mcp/tool.h"
+#include "http/api/mcp/tools.h"
 
 /* tools.json: what clients are told about our own tools. */
 extern const char mcp_tools_text[];
@@ -62,6 +62,28 @@ static bool takes(struct page *p, const char *name, size_t n)
     return true;
 }
 
+/* With upstreams, code that runs reaches others. */
+static void write_open(struct jw *w, struct json_value tool)
+{
+    static const char closed[] = "\"openWorldHint\":false", open[] = "\"openWorldHint\":true";
+    const char *at = memmem(tool.p, tool.n, closed, sizeof closed - 1);
+    size_t before = at ? (size_t)(at - tool.p) : tool.n;
+
+    jw_raw(w, tool.p, before);
+    if (!at)
+        return;
+    (void)buf_puts(w->out, open);
+    (void)buf_put(w->out, at + sizeof closed - 1, tool.n - before - (sizeof closed - 1));
+}
+
+static void write_one(struct page *p, const struct mcp_tool *t, struct json_value one)
+{
+    if (t->call == tool_run_code && p->x->app->tools->upstreams)
+        write_open(p->w, one);
+    else
+        jw_raw(p->w, one.p, one.n);
+}
+
 static void write_ours(struct page *p)
 {
     struct json_value all, one, name;
@@ -75,7 +97,7 @@ static void write_ours(struct page *p)
         name = json_member(one, "name");
         t = mcp_tool_find((struct bytes){name.p + 1, name.n - 2});
         if (t && mcp_tool_is_offered(p->x->app, t->name) && takes(p, name.p + 1, name.n - 2))
-            jw_raw(p->w, one.p, one.n);
+            write_one(p, t, one);
         if (json_key_is(name, p->after))
             p->begun = true;
     }
