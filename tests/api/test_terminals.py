@@ -223,6 +223,7 @@ def test_only_a_terminal_is_a_terminal(sandbox):  # noqa: F811
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "1", '{"type": 1}', '{"type": "nothing"}', '{"type": "resize"}',
+                                  '{"type": "input_end", "column": 1}',
                                   '{"type": "resize", "columns": 0, "rows": 1}', '{"type": "signal", "signal": "NO"}'])
 def test_a_text_message_that_is_no_order_closes(sandbox, text):  # noqa: F811
     with terminal(sandbox) as ws:
@@ -232,6 +233,7 @@ def test_a_text_message_that_is_no_order_closes(sandbox, text):  # noqa: F811
             while True:
                 ws.receive()
         assert closed.value.code == 1008, closed.value
+        assert "column\"" not in text or "did you mean 'columns'?" in str(closed.value), closed.value
 
 
 @pytest.mark.parametrize("frame, code", [

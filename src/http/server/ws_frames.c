@@ -129,8 +129,10 @@ void ws_frames_close(struct ws_frames *f, uint16_t code, const char *reason)
     if (f->closing)
         return;
     f->closing = true;
-    if (n > WS_CONTROL_MAX - sizeof code)
+    if (n > WS_CONTROL_MAX - sizeof code) {
         n = WS_CONTROL_MAX - sizeof code;
+        n -= utf8_incomplete_tail(reason, n);
+    }
     (void)wslay_event_queue_close(f->wslay, code, (const uint8_t *)reason, n);
     (void)flush(f);
 }

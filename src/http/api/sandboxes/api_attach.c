@@ -222,7 +222,7 @@ static const struct shape_field order_fields[] = {
     {"rows", SHAPE_INT, 0, AT(rows), 1, PROCESS_TERMINAL_MAX},
 };
 #undef AT
-static const struct shape order_shape = {order_fields, ARRAY_LEN(order_fields), SHAPE_NULLS | SHAPE_OPEN, NULL};
+static const struct shape order_shape = {order_fields, ARRAY_LEN(order_fields), SHAPE_NULLS, NULL};
 /* clang-format on */
 
 /* NULL: it was carried out, or the process has ended meanwhile; else what is wrong with it. */
@@ -254,7 +254,8 @@ static void on_message(void *user, bool text, const char *bytes, size_t n)
     struct attached *a = user;
     struct process *p = a->reader.process;
     struct order_body b = {0};
-    const char *wrong = "a text message is a JSON object with a type";
+    char words[SHAPE_WORDS_MAX];
+    const char *wrong = words;
     struct shaping s;
 
     if (!text) {
@@ -262,9 +263,10 @@ static void on_message(void *user, bool text, const char *bytes, size_t n)
         return;
     }
     shaping_init(&s, NULL);
-    s.lenient = true;
-    if (shape_parse(&order_shape, bytes, n, &b, &s) == 0 && b.type.p)
+    if (shape_parse(&order_shape, bytes, n, &b, &s) == 0)
         wrong = obey(p, &b);
+    else
+        shape_words(&s, words);
     shaping_done(&s);
     if (!wrong)
         return;
