@@ -37,7 +37,8 @@ const works = {
         const empty = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])
         return (await WebAssembly.instantiate(empty)).instance instanceof WebAssembly.Instance
     },
-    'node-interfaces': () => Object.keys(require('os').networkInterfaces()).join() === 'lo'
+    // 'lo:1' is a second address of the loopback, of a door to the outside
+    'node-interfaces': () => Object.keys(require('os').networkInterfaces()).join().replace(',lo:1', '') === 'lo'
 }
 
 exports.handler = async (event) => {
