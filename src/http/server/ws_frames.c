@@ -6,6 +6,8 @@
 #include <string.h>
 #include <wslay/wslay.h>
 
+#include "base/utf8.h"
+
 enum { KEY_TEXT = 24, SHA1_BYTES = 20 };
 
 struct ws_frames {
