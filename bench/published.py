@@ -13,6 +13,8 @@ FUNCTION = '''def tool_{i}(width: int, height: int = {i}, unit: str = "m", *more
     Args:
         width: how wide it is
         height: how high it is
+        unit: m or cm
+        more: what is added
     """
     total = width * height
     for one in more:
@@ -61,7 +63,7 @@ def request_ms(connection, path, body):
 def measure(options):
     if not (harness.BUILD / "sandbox-inspect").exists():
         return None
-    daemon = harness.start_daemon(to_file=True, LOG_LEVEL="warn", MCP_CALLS_MAX=str(CALLS))
+    daemon = harness.start_daemon(to_file=True, LOG_LEVEL="info", MCP_CALLS_MAX=str(CALLS))
     try:
         client = Client(daemon)
         assert TEXT.count("\n") == 200
