@@ -16,6 +16,7 @@ static const struct {
     {OPTION_isolation_level, {"full", "basic"}             },
     {OPTION_netns,           {"pool", "fresh"}             },
     {OPTION_log_format,      {"auto", "json", "text"}      },
+    {OPTION_mcp_structured,  {"auto", "never"}             },
 };
 
 /* Where the daemon keeps something; "" is chosen at the start, and absolute. */

@@ -56,6 +56,7 @@ struct run_report *report_new(struct tool_call *t, struct persistent *home)
     r->t = t;
     r->home = home;
     r->owner = t->x->call ? mcp_owner(t->x->app->mcp, mcp_token(t->x->call)) : 0;
+    r->text_alone = strcmp(t->x->app->config.mcp_structured, "never") == 0;
     r->output.shown_max = t->x->app->config.mcp_output_chars;
     (void)snprintf(r->ran.place, sizeof r->ran.place, "%s", home->id);
     r->ran.began_us = clock_us();
@@ -373,7 +374,8 @@ static void write_all(struct work *work)
 
     put_links(r);
     put_text(r);
-    put_data(r);
+    if (!r->text_alone)
+        put_data(r);
     (void)buf_printf(&r->result.meta, "\"io.sandbox-executor/run\":\"%s\"", r->id);
     r->result.is_error = r->is_error;
 }

@@ -62,6 +62,7 @@ struct run_report {
     char hint[TOOL_HINT_MAX];
     char line[REPORT_LINE_MAX + 1];
     bool is_error;
+    bool text_alone; /* no structuredContent is wanted */
     struct tool_result result;
     char *path; /* owned: of the file that is written or read now */
     struct tool_file *file;
