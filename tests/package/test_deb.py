@@ -13,30 +13,9 @@ import subprocess
 
 import pytest
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
-HERE = TOP / "build-check" / "package"
+from packages import HERE, run
+
 UNIT = "/lib/systemd/system/sandbox-executor.service"
-SECONDS = 900
-
-
-def run(*command, **more):
-    done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=SECONDS, **more)
-    assert done.returncode == 0, f"{command}: {done.stdout[-4000:]}"
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def deb():
-    """Built anew, or the one that SBX_DEB names."""
-    if "SBX_DEB" in os.environ:
-        return pathlib.Path(os.environ["SBX_DEB"])
-    out = HERE / "deb"
-    shutil.rmtree(out, ignore_errors=True)
-    run(TOP / "tools" / "build-deb", out)
-    [found] = out.glob("sandbox-executor_*.deb")
-    return found
-
 
 @pytest.fixture(scope="module")
 def newer(deb):
