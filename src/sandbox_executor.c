@@ -32,6 +32,7 @@
 #include "core/port_net.h"
 #include "http/api/api.h"
 #include "http/api/console/console.h"
+#include "http/api/openapi/openapi.h"
 #include "http/server/auth.h"
 #include "http/server/server.h"
 #include "jail/jails.h"
@@ -715,7 +716,7 @@ static int check_host(struct daemon *d)
 static int run_mode(struct daemon *d)
 {
     const struct config *c = &d->app.config;
-    struct buf table = BUF_INIT(1 << 20);
+    struct buf table = BUF_INIT(16 << 20);
     struct jw w = JW(&table);
 
     switch (c->mode) {
@@ -733,6 +734,11 @@ static int run_mode(struct daemon *d)
         return EXIT_SUCCESS;
     case CONFIG_PRINT_JSON:
         config_table_json(&w);
+        (void)printf("%s\n", table.p ? table.p : "");
+        buf_done(&table);
+        return EXIT_SUCCESS;
+    case CONFIG_PRINT_API:
+        openapi_write(&w);
         (void)printf("%s\n", table.p ? table.p : "");
         buf_done(&table);
         return EXIT_SUCCESS;

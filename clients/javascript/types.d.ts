@@ -1134,6 +1134,13 @@ export interface ToolCall {
   arguments?: Record<string, unknown>;
 }
 
+export interface ToolCalls {
+  /** the run, as its result names it under io.sandbox-executor/run */
+  execution_id: string;
+  /** tool, ms, ok, bytes_in, bytes_out, arguments, answer */
+  tool_calls: (Record<string, unknown>)[];
+}
+
 export interface Tools {
   /** name, version, language, sha256, created_at, by, tools (names) */
   bundles: (Record<string, unknown>)[];

@@ -55,6 +55,7 @@ const struct config_mode_flag config_mode_flags[] = {
     {"--print-config",      "show every value and where it comes from", CONFIG_PRINT     },
     {"--print-config-docs", "write docs/configuration.md",              CONFIG_PRINT_DOCS},
     {"--print-config-json", "write the list of options for tools",      CONFIG_PRINT_JSON},
+    {"--print-openapi",     "write the API as an OpenAPI document",     CONFIG_PRINT_API },
     {"--check-config",      "only check the configuration",             CONFIG_CHECK     },
     {"--check-host",        "say what isolation this host can give",    CONFIG_CHECK_HOST},
     {"--selftest",          "start sandbox-selftest",                   CONFIG_SELFTEST  },
@@ -458,7 +459,7 @@ static int read_file(struct config *c, struct err *e)
 static bool needs_values(enum config_mode m)
 {
     return m != CONFIG_HELP && m != CONFIG_VERSION && m != CONFIG_PRINT_DOCS &&
-           m != CONFIG_PRINT_JSON;
+           m != CONFIG_PRINT_JSON && m != CONFIG_PRINT_API;
 }
 
 int config_load(struct config *c, int argc, char *const *argv, char *const *envp, struct err *e)

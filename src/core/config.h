@@ -37,6 +37,7 @@ enum config_mode {
     CONFIG_PRINT,      /* --print-config: values and their origins */
     CONFIG_PRINT_DOCS, /* --print-config-docs: docs/configuration.md */
     CONFIG_PRINT_JSON, /* --print-config-json: the table for tools */
+    CONFIG_PRINT_API,  /* --print-openapi: what GET /openapi.json answers */
     CONFIG_CHECK,      /* --check-config */
     CONFIG_CHECK_HOST, /* --check-host */
     CONFIG_SELFTEST,   /* --selftest */

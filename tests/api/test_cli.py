@@ -39,7 +39,7 @@ def test_run_keeps_the_status_of_a_program_that_failed(daemon):
 
 @pytest.mark.parametrize("command", [
     ["sbx", "--help"], ["sbx", "--version"], ["sbx", "run", "--help"], ["sbx", "mcp", "--help"], ["sbx", "doctor"], ["sbx", "selftest", "--list"],
-    ["sandbox-executor", "--print-config"], ["sandbox-executor", "--help"], ["sandbox-executor", "--check-config"],
+    ["sandbox-executor", "--print-config"], ["sandbox-executor", "--print-openapi"], ["sandbox-executor", "--help"], ["sandbox-executor", "--check-config"],
 ])
 def test_whatever_is_said_must_be_heard(command):
     lost = ask_in_vain(*command)

@@ -372,6 +372,7 @@ static void modes_are_recognised(void **state)
         {"--print-config-docs", CONFIG_PRINT_DOCS},
         {"--check-host",        CONFIG_CHECK_HOST},
         {"--print-config-json", CONFIG_PRINT_JSON},
+        {"--print-openapi",     CONFIG_PRINT_API },
         {"--selftest",          CONFIG_SELFTEST  },
     };
     struct config c;

@@ -438,6 +438,11 @@ class ToolBundle(Record):
     code: Optional[str]  # its source text, if that was asked for
 
 
+class ToolCalls(Record):
+    execution_id: str  # the run, as its result names it under io.sandbox-executor/run
+    tool_calls: List[Record]  # tool, ms, ok, bytes_in, bytes_out, arguments, answer
+
+
 class Tools(Record):
     bundles: List[Record]  # name, version, language, sha256, created_at, by, tools (names)
     tools: List[Record]  # all of them by name, as in tools/list

@@ -486,22 +486,27 @@ static void write_paths(struct jw *w)
     jw_object_end(w);
 }
 
+void openapi_write(struct jw *w)
+{
+    jw_object(w);
+    jw_kv_string(w, "openapi", "3.1.0");
+    jw_key(w, "info");
+    jw_object(w);
+    jw_kv_string(w, "title", "Sandbox Executor");
+    jw_kv_string(w, "version", SBX_VERSION);
+    jw_kv_string(w, "description", "Runs untrusted code in fresh, strongly isolated sandboxes.");
+    jw_object_end(w);
+    kv_raw(w, "servers", "[{\"url\":\"/\"}]");
+    write_paths(w);
+    write_components(w);
+    jw_object_end(w);
+}
+
 void api_openapi(struct http_call *c)
 {
     struct buf body = BUF_INIT(API_JSON_MAX);
     struct jw w = JW(&body);
 
-    jw_object(&w);
-    jw_kv_string(&w, "openapi", "3.1.0");
-    jw_key(&w, "info");
-    jw_object(&w);
-    jw_kv_string(&w, "title", "Sandbox Executor");
-    jw_kv_string(&w, "version", SBX_VERSION);
-    jw_kv_string(&w, "description", "Runs untrusted code in fresh, strongly isolated sandboxes.");
-    jw_object_end(&w);
-    kv_raw(&w, "servers", "[{\"url\":\"/\"}]");
-    write_paths(&w);
-    write_components(&w);
-    jw_object_end(&w);
+    openapi_write(&w);
     http_reply_json(c, 200, &body);
 }

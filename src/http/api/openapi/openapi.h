@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "base/jw.h"
 #include "http/server/route.h"
 
 /* A member of an answer. `schema` is raw JSON. */
@@ -40,5 +41,7 @@ void openapi_path(const char *pattern, char out[OPENAPI_PATH_MAX]);
 void openapi_operation(const struct route *r, char out[OPENAPI_PATH_MAX]);
 /* Is its body the bytes of files, and not JSON? One that takes any method is described by GET. */
 bool openapi_takes_bytes(const struct route *r);
+/* The whole document. */
+void openapi_write(struct jw *w);
 /* NULL: there is none of that name. `n`: of the name. */
 const struct openapi_schema *openapi_answer(const char *name, size_t n);
