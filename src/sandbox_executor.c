@@ -399,6 +399,8 @@ static int start(struct daemon *d, struct err *e)
     struct config *c = &d->app.config;
     unsigned walls = 0;
 
+    if (net_check_config(c, e) < 0)
+        return -1;
     privilege_all_files();
     boot_host(c);
     if (boot_identity(c, &d->who, e) < 0 || boot_state_dir(c, &d->who, e) < 0 ||
@@ -613,7 +615,7 @@ static int check_config(const struct config *c)
 {
     struct err e;
 
-    if (jails_check(c, &e) < 0 || report_check(c, &e) < 0) {
+    if (jails_check(c, &e) < 0 || report_check(c, &e) < 0 || net_check_config(c, &e) < 0) {
         (void)fprintf(stderr, "sandbox-executor: %s\n", e.text);
         return EXIT_FAILURE;
     }

@@ -623,6 +623,30 @@ bool egress_covers(const struct egress_policy *bound, const struct egress_policy
     return false;
 }
 
+const char *egress_method(size_t i)
+{
+    return i < ARRAY_LEN(methods) ? methods[i] : NULL;
+}
+
+void egress_rule_words(const struct egress_policy *p, const struct egress_rule *r, char *out,
+                       size_t room)
+{
+    const char *name = p->text + r->host;
+    bool literal = strchr(name, ':') != NULL;
+    char address[INET6_ADDRSTRLEN] = "";
+
+    if (r->is_net) {
+        (void)inet_ntop(r->net.bytes == 16 ? AF_INET6 : AF_INET, r->net.address, address,
+                        sizeof address);
+        (void)snprintf(out, room, "%s/%u", address, r->net.bits);
+    } else if (r->port) {
+        (void)snprintf(out, room, "%s%s%s%s:%u", name[0] == '.' ? "*" : "", literal ? "[" : "",
+                       name, literal ? "]" : "", r->port);
+    } else {
+        (void)snprintf(out, room, "%s%s", name[0] == '.' ? "*" : "", name);
+    }
+}
+
 void egress_words(const struct egress_policy *p, char *out, size_t room)
 {
     size_t n = 0, named = 0;

@@ -140,5 +140,10 @@ enum egress_verdict egress_look_http(const struct egress_policy *p, const char *
 /* May there be this one? */
 enum egress_verdict egress_look_request(const struct egress_policy *p, const char *host,
                                         uint16_t port, const char *method, const char *path);
-/* "pypi.org, files.pythonhosted.org and 3 others": what a policy names, for advice. */
+/* A rule as it was written: "*.example.com:8080". */
+void egress_rule_words(const struct egress_policy *p, const struct egress_rule *r, char *out,
+                       size_t room);
+/* Methods that rules may name, in the order of their bits; NULL behind the last. */
+const char *egress_method(size_t i);
+/* "pypi.org, files.pythonhosted.org and 3 more": what a policy names, for advice. */
 void egress_words(const struct egress_policy *p, char *out, size_t room);

@@ -395,15 +395,22 @@ static void on_ctl(evutil_socket_t fd, short what, void *user)
         char words[INIT_NAME_MAX];
     } got;
     struct inner *in = user;
-    ssize_t n = fd_recv(fd, &got, sizeof got, NULL, NULL);
+    cleanup_close int passed = -1;
+    size_t passed_n = 1;
+    ssize_t n = fd_recv(fd, &got, sizeof got, &passed, &passed_n);
 
     (void)what;
     if (n == -EAGAIN || n == -EINTR)
         return;
+    if (passed_n == 0)
+        passed = -1;
     if (n < (ssize_t)sizeof got.m || got.m.name_n != (size_t)n - sizeof got.m)
         on_dead(in);
     else if (got.m.verb == INIT_FAILED)
         (void)snprintf(in->failure, sizeof in->failure, "%.*s", (int)got.m.name_n, got.words);
+    else if (got.m.verb == INIT_LISTENING)
+        in->conf.listening(in->conf.user, (uint32_t)got.m.arg,
+                           passed >= 0 ? take_fd(&passed) : -got.m.status);
     else if (got.m.verb == INIT_READY) {
         in->writable = (unsigned)got.m.arg;
         on_ready(in);
@@ -507,6 +514,15 @@ bool inner_is_dead(const struct jail *j)
 const char *inner_failure(const struct jail *j)
 {
     return ((const struct inner *)j)->failure;
+}
+
+int inner_listen(struct jail *j, uint32_t port, struct err *e)
+{
+    struct inner *in = inner_of(j);
+    int r =
+        in->dead ? -EPIPE : ask(in, &(struct init_msg){.verb = INIT_LISTEN, .arg = port}, NULL, 0);
+
+    return r < 0 ? err_sys(e, r, "listen in a sandbox") : 0;
 }
 
 unsigned inner_writable(const struct jail *j)

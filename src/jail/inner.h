@@ -16,6 +16,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -32,6 +33,8 @@ struct inner_conf {
      * thawed. */
     bool (*wake)(void *user);
     void (*dead)(void *user); /* the sandbox is gone; once, from the loop */
+    /* What inner_listen() asked for; taken. fd below 0: -errno, something inside has the port */
+    void (*listening)(void *user, uint32_t port, int fd);
     void *user;
 };
 
@@ -39,6 +42,8 @@ struct inner_conf {
 must_check int inner_open(const struct inner_conf *conf, struct jail **ret, struct err *e);
 /* All its processes stop, or go on. */
 must_check int inner_freeze(struct jail *j, bool frozen, struct err *e);
+/* Ask pid 1 for a listener (core/net_ports.h); conf.listening() follows. */
+must_check int inner_listen(struct jail *j, uint32_t port, struct err *e);
 void inner_kill(struct jail *j); /* everything inside dies; the ends of helpers follow */
 bool inner_is_dead(const struct jail *j);
 const char *inner_failure(const struct jail *j); /* why it died by itself, or "" */

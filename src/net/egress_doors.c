@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -346,15 +347,16 @@ void egress_door_change(struct egress_door *d, const struct egress_policy *p, eg
     d->serial++;
     d->changed.fn = fn;
     d->changed.user = user;
-    if (d->unsent == EGRESS_OPEN || d->channel < 0)
-        return; /* it will begin with this one; see replace() */
-    g->order = (struct egress_order){
-        .verb = EGRESS_SET, .id = d->id, .serial = d->serial, .policy = d->policy};
-    if (fd_send(d->channel, &g->order, sizeof g->order, NULL, 0) < 0) {
-        replace(d);
+    if (d->channel < 0) {
+        event_active(&d->words, EV_READ, 0); /* its end is seen there */
         return;
     }
-    d->unsent = EGRESS_CHANGE;
+    g->order = (struct egress_order){
+        .verb = EGRESS_SET, .id = d->id, .serial = d->serial, .policy = d->policy};
+    if (fd_send(d->channel, &g->order, sizeof g->order, NULL, 0) < 0)
+        (void)shutdown(d->channel, SHUT_RDWR); /* likewise: another one begins with this policy */
+    if (d->unsent != EGRESS_OPEN)
+        d->unsent = EGRESS_CHANGE;
     (void)tell_master(d);
 }
 
@@ -366,11 +368,6 @@ void egress_door_ask(struct egress_door *d, egress_fn *fn, void *user)
     d->asked.user = user;
     if (d->channel < 0 || fd_send(d->channel, &w, sizeof w, NULL, 0) < 0)
         event_active(&d->words, EV_READ, 0); /* its end is seen there */
-}
-
-void egress_door_leave(struct egress_door *d)
-{
-    d->asked.fn = d->changed.fn = NULL;
 }
 
 const struct egress_row *egress_door_rows(const struct egress_door *d, size_t *ret_n,

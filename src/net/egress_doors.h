@@ -45,8 +45,6 @@ void egress_door_change(struct egress_door *d, const struct egress_policy *p, eg
 /* fn comes when egress_door_rows() is up to date; never from inside, but maybe from inside
  * egress_close(). One at a time. */
 void egress_door_ask(struct egress_door *d, egress_fn *fn, void *user);
-/* Neither comes any more. */
-void egress_door_leave(struct egress_door *d);
 const struct egress_row *egress_door_rows(const struct egress_door *d, size_t *ret_n,
                                           uint32_t *ret_left_out);
 uint64_t egress_door_bytes(const struct egress_door *d); /* both directions, a moment ago */

@@ -25,7 +25,7 @@ def refused(response, field, *words):
     ("/v1/functions/inspect", {"language": "python", "code": ""}, {"lang": "python"}, "lang", "'language'"),
     ("/v1/sessions", {"language": "python", "code": ""}, {"template": "x"}, "template", ""),
     ("/v1/sandboxes", {}, {"image": "debian"}, "image", ""),
-    ("/v1/sandboxes", {}, {"network": {"allow": ["example.org"]}}, "network.allow", "mode"),
+    ("/v1/sandboxes", {}, {"network": {"allows": ["example.org"]}}, "network.allows", "allow"),
     ("/v1/sandboxes", {}, {"limits": {"memory": 5}}, "limits.memory", "'memory_mb'"),
 ])
 def test_ours_refuse_them(daemon, path, good, bad, field, near):

@@ -124,6 +124,7 @@ struct exec_order {
     const unsigned char *digest;     /* SHA-256 of what was asked for; NULL: never compared */
     struct execution_waiter *waiter; /* borrowed until done() or left; NULL: nobody waits */
     struct shelf_item *packages;     /* taken if it succeeds; NULL: those of the session */
+    struct egress_policy *network;   /* taken if it succeeds; NULL: none */
     struct webhook *webhook;         /* taken if it succeeds; NULL: none */
     execution_write_fn *write;       /* its body */
 };

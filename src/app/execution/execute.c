@@ -19,6 +19,7 @@
 #include "app/execution/webhook_member.h"
 #include "app/execution/workspaces.h"
 #include "app/function/call_module.h"
+#include "app/network/network.h"
 #include "base/random.h"
 #include "store/shelf.h"
 
@@ -406,6 +407,34 @@ static void on_progress(void *user, const char *json, size_t n)
     spread(of(user), EXECUTION_PROGRESS);
 }
 
+/* The program finds its listeners: they are there before it has its job. */
+static int give_network(struct execution *x, struct err *e)
+{
+    if (!x->network.policy)
+        return 0;
+    if (network_open(x->app, x->jail, x->network.policy, x->id, &x->network.of, e) < 0)
+        return -1;
+    free(take_ptr(&x->network.policy));
+    x->task.plan->gate = network_gate(x->network.of);
+    return 0;
+}
+
+static void on_settled(void *user)
+{
+    task_continue(user, TASK_NEXT);
+}
+
+static enum task_go step_network(struct task *t, struct err *e)
+{
+    struct execution *x = of(t);
+
+    (void)e;
+    if (!x->network.of)
+        return TASK_NEXT;
+    network_settle(x->network.of, on_settled, t);
+    return TASK_WAIT;
+}
+
 static enum task_go step_run(struct task *t, struct err *e)
 {
     static const struct run_events events = {
@@ -413,8 +442,9 @@ static enum task_go step_run(struct task *t, struct err *e)
     struct execution *x = of(t);
     enum task_go go;
 
-    (void)e;
     hold_dependencies(x);
+    if (give_network(x, e) < 0)
+        return task_fail(t, END_FAILED, e->text);
     go = task_run_plan(t, &events);
     if (go != TASK_WAIT)
         return go;
@@ -459,6 +489,7 @@ static const struct task_step steps[] = {
     {"admit",     TASK_QUEUED,     task_admit},
     {"look",      TASK_STARTING,   step_look, .stop = look_give_up},
     {"run",       TASK_STARTING,   step_run},
+    {"network",   TASK_COLLECTING, step_network,   .always = true},
     {"collect",   TASK_COLLECTING, step_collect,   .always = true},
     {"collected", TASK_COLLECTING, step_collected, .always = true},
     {"judge",     TASK_COLLECTING, step_judge,     .always = true},
@@ -488,6 +519,8 @@ void execution_free(struct execution *x)
     heart_stop(x);
     looks_stop(x);
     task_done(&x->task);
+    network_free(x->network.of);
+    free(x->network.policy);
     session_leave(&a->workspace.sessions, take_ptr(&x->session));
     if (x->in.saved)
         kept_disk_remove(a->retained.disk, x);
@@ -595,8 +628,33 @@ static int remember_files(struct execution *x, const struct exec_spec *spec, str
     return given ? 0 : err_set(e, ERR_HOST, "no memory for files");
 }
 
+/* The variables of the request, and those of the proxy. */
+static int add_vars(struct exec_spec *spec, struct exec_var **ret, struct err *e)
+{
+    struct exec_var *vars = calloc(spec->vars_n + NET_VARS_MAX, sizeof *vars);
+
+    if (!vars)
+        return err_set(e, ERR_HOST, "no memory for variables");
+    if (spec->vars_n > 0)
+        memcpy(vars, spec->vars, spec->vars_n * sizeof *vars);
+    spec->vars_n += net_vars(spec->vars, spec->vars_n, vars + spec->vars_n);
+    spec->vars = *ret = vars;
+    return 0;
+}
+
+static int check_network(const struct execution *x, const struct exec_order *o, struct err *e)
+{
+    if (!net_possible(x->jail, NET_GATE))
+        return err_set(e, ERR_CALLER, "network: jail '%s' has no network of its own",
+                       x->jail->ops->name);
+    if (o->spec->wasm)
+        return err_set(e, ERR_CALLER, "network: WebAssembly cannot use one");
+    return 0;
+}
+
 static int prepare(struct execution *x, const struct exec_order *o, struct err *e)
 {
+    cleanup_free struct exec_var *vars = NULL;
     struct app *a = x->app;
     struct exec_spec spec = *o->spec;
     struct place where;
@@ -624,6 +682,8 @@ static int prepare(struct execution *x, const struct exec_order *o, struct err *
         spec.dependencies = PLAN_DEPENDENCIES;
         spec.node_modules = PLAN_DEPENDENCIES "/node_modules";
     }
+    if (o->network && (check_network(x, o, e) < 0 || add_vars(&spec, &vars, e) < 0))
+        return -1;
     x->lang = a->languages.ops->find(spec.language);
     know_code(a, &spec);
     if (a->languages.ops->plan(&spec, &x->task.plan, e) < 0)
@@ -668,6 +728,7 @@ int app_execute(struct app *a, const struct exec_order *o, struct execution **re
     if (!x)
         return err_set(e, ERR_HOST, "no memory for an execution");
     x->dependencies = o->packages;
+    x->network.policy = o->network;
     x->out.webhook = o->webhook;
     x->out.write = o->write;
     prepared = prepare(x, o, e);
@@ -675,6 +736,7 @@ int app_execute(struct app *a, const struct exec_order *o, struct execution **re
         promise(x);
     if (prepared < 0 || task_begin(&x->task, e) < 0) {
         x->dependencies = NULL; /* the caller's again */
+        x->network.policy = NULL;
         x->out.webhook = NULL;
         execution_free(x);
         return -1;

@@ -136,6 +136,10 @@ struct execution {
     struct heart heart;
     struct registered in; /* the registry */
     struct hold hold;
+    struct {
+        struct egress_policy *policy; /* owned: until it runs */
+        struct network *of;           /* owned; NULL: it has none */
+    } network;
     bool unattended; /* its request did not wait: it goes on when followers leave */
     LIST_HEAD(execution_waiters, execution_waiter) waiters;
     LIST_HEAD(execution_followers, execution_follower) followers;

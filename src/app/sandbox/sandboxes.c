@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "app/daemon/app.h"
+#include "app/network/network.h"
 #include "app/sandbox/context.h"
 #include "app/sandbox/expose.h"
 #include "app/sandbox/process.h"
@@ -95,6 +96,7 @@ static void persistent_free(struct persistent *p)
     for (size_t i = 0; i < p->env_n; i++)
         free(p->env[i]);
     free(p->env);
+    network_free(p->network.of);
     label_done(&p->label);
     shelf_release(p->packages);
     free(p);
@@ -293,7 +295,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 
 bool persistent_ports_are_private(const struct persistent *p)
 {
-    return p->access.private_ports || net_effective(p->jail, p->network) == NET_HOST;
+    return p->access.private_ports || net_effective(p->jail, p->network.mode) == NET_HOST;
 }
 
 void persistent_set_idle(struct persistent *p, uint64_t idle_ms)
@@ -444,13 +446,16 @@ static int put_package_paths(struct persistent *p, const struct persistent_spec 
 
 static int put_env(struct persistent *p, const struct persistent_spec *spec, struct err *e)
 {
-    p->env = calloc(spec->env_n + PACKAGE_PATHS + 1, sizeof *p->env);
+    struct exec_var more[NET_VARS_MAX];
+    size_t more_n = spec->policy ? net_vars(spec->env, spec->env_n, more) : 0;
+
+    p->env = calloc(spec->env_n + PACKAGE_PATHS + NET_VARS_MAX + 1, sizeof *p->env);
     if (!p->env)
         return err_set(e, ERR_HOST, "no memory");
     if (put_package_paths(p, spec, e) < 0)
         return -1;
-    for (size_t i = 0; i < spec->env_n; i++) {
-        const struct exec_var *v = &spec->env[i];
+    for (size_t i = 0; i < spec->env_n + more_n; i++) {
+        const struct exec_var *v = i < spec->env_n ? &spec->env[i] : &more[i - spec->env_n];
 
         if (memchr(v->name.p, '\0', v->name.n) || memchr(v->value.p, '\0', v->value.n))
             return err_set(e, ERR_CALLER, "an environment variable contains a NUL byte");
@@ -502,7 +507,70 @@ static void set_places(struct persistent *p)
     admission_init(&p->inside.watches, watches, 0);
 }
 
-static int start(struct persistent *p, struct err *e)
+/* ---- network ---- */
+
+/* Something inside may have taken a port before. */
+static void on_listening(void *user, uint32_t port, int fd)
+{
+    struct persistent *p = user;
+    const struct net_gate *g = p->network.of ? network_gate(p->network.of) : NULL;
+
+    if (fd < 0)
+        log_event(&p->all->app->log, LOG_WARN, "network_port_taken", LOG_STR("sandbox_id", p->id),
+                  LOG_INT("port", (int64_t)(port & UINT16_MAX)), LOG_STR("error", strerror(-fd)));
+    else if (g)
+        g->listening(g->user, port, fd);
+    else
+        (void)close(fd);
+}
+
+/* Init does it before it makes a helper: the first program finds them. */
+static int listen_inside(struct persistent *p, size_t first, struct err *e)
+{
+    const struct net_gate *g = network_gate(p->network.of);
+
+    for (size_t i = first; i < g->ports_n; i++)
+        if (inner_listen(p->inside.jail, g->ports[i], e) < 0)
+            return -1;
+    return 0;
+}
+
+static int open_network(struct persistent *p, const struct egress_policy *policy, struct err *e)
+{
+    return network_open(p->all->app, p->jail, policy, p->id, &p->network.of, e) < 0
+               ? -1
+               : listen_inside(p, 0, e);
+}
+
+int persistent_set_network(struct persistent *p, const struct egress_policy *policy,
+                           void (*fn)(void *user), void *user, struct err *e)
+{
+    cleanup_free struct egress_policy *nothing = NULL;
+    size_t first;
+
+    if (p->network.mode == NET_HOST)
+        return err_set(e, ERR_CALLER, "network: this sandbox has the network of the host");
+    if (!policy && !p->network.of)
+        return 0;
+    p->network.mode = policy ? NET_GATE : NET_NONE;
+    if (!p->network.of)
+        return open_network(p, policy, e);
+    if (network_changing(p->network.of))
+        return err_set(e, ERR_BUSY, "network: another change is under way");
+    if (!policy) {
+        nothing = malloc(sizeof *nothing);
+        if (!nothing)
+            return err_set(e, ERR_HOST, "no memory for a policy");
+        *nothing = *network_policy(p->network.of);
+        nothing->mode = EGRESS_ALLOW;
+        nothing->rules_n = nothing->ports_n = 0;
+        policy = nothing;
+    }
+    network_change(p->network.of, policy, &first, fn, user);
+    return listen_inside(p, first, e) < 0 ? -1 : 1;
+}
+
+static int start(struct persistent *p, const struct persistent_spec *spec, struct err *e)
 {
     struct app *a = p->all->app;
     struct inside *in = &p->inside;
@@ -512,11 +580,12 @@ static int start(struct persistent *p, struct err *e)
         .spec = {.template = p->packages ? TEMPLATE_EXEC : TEMPLATE_PYTHON_CELLS,
                  .limits = &p->limits,
                  .persistent = true,
-                 .host_network = p->network == NET_HOST,
+                 .host_network = p->network.mode == NET_HOST,
                  .dependencies = p->packages ? shelf_item_name(p->packages) : NULL},
         .start_ms = (unsigned)a->config.helper_answer_ms,
         .wake = on_wake,
         .dead = on_dead,
+        .listening = on_listening,
         .user = p,
     };
 
@@ -535,6 +604,8 @@ static int start(struct persistent *p, struct err *e)
     };
     in->watched = in->files;
     in->watched.admission = &in->watches;
+    if (spec->policy && open_network(p, spec->policy, e) < 0)
+        return -1;
     return run_engine_beside(a->engine, in->jail, &in->engine, e);
 }
 
@@ -600,7 +671,7 @@ static struct persistent *persistent_new(struct sandboxes *s, const struct persi
     p->life.serial = ++s->serial;
     p->sampled.at_us = p->life.used_us;
     p->limits = spec->limits;
-    p->network = spec->network;
+    p->network.mode = spec->network;
     TAILQ_INIT(&p->activities);
     TAILQ_INIT(&p->processes.list);
     TAILQ_INIT(&p->contexts);
@@ -625,7 +696,7 @@ int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
         return err_set(e, ERR_HOST, "no memory for a sandbox");
     TAILQ_INSERT_TAIL(&s->ending, p, link); /* until it is complete */
     p->packages = spec->packages;
-    if (put_label(p, spec, e) < 0 || put_env(p, spec, e) < 0 || start(p, e) < 0) {
+    if (put_label(p, spec, e) < 0 || put_env(p, spec, e) < 0 || start(p, spec, e) < 0) {
         p->packages = NULL; /* the caller's again */
         persistent_free(p);
         return -1;
@@ -636,7 +707,7 @@ int sandboxes_create(struct sandboxes *s, const struct persistent_spec *spec,
     if (strcmp(p->label.name, default_name) == 0)
         s->standard = p; /* the verbs without a name mean it, whichever request made it */
     persistent_set_end(p, spec->span_ms);
-    if (p->network == NET_HOST)
+    if (p->network.mode == NET_HOST)
         seed_resolver(p);
     log_event(&s->app->log, LOG_INFO, "sandbox_created", LOG_STR("sandbox_id", p->id),
               LOG_STR("name", p->label.name));

@@ -38,6 +38,7 @@ struct event;
 struct expose;
 struct jail;
 struct context;
+struct network;
 struct process;
 struct run_engine;
 struct shelf_item;
@@ -136,7 +137,10 @@ struct persistent {
     struct inside inside;
     struct jail *jail;           /* borrowed: where it was made */
     struct shelf_item *packages; /* held; NULL: none */
-    enum net_mode network;
+    struct {
+        enum net_mode mode;
+        struct network *of; /* owned; NULL: it has none */
+    } network;
     char port[PERSISTENT_PORT_MAX + 1]; /* bound; "": none */
     struct activities activities;
     struct {
@@ -184,7 +188,8 @@ struct persistent_spec {
     struct limits limits;
     uint64_t idle_ms; /* 0: never too long */
     enum net_mode network;
-    struct shelf_item *packages; /* taken if it succeeds; NULL: none */
+    const struct egress_policy *policy; /* of NET_GATE */
+    struct shelf_item *packages;        /* taken if it succeeds; NULL: none */
     const struct exec_var *env;
     size_t env_n;
 };
@@ -230,6 +235,10 @@ must_check int persistent_resume(struct persistent *p, struct err *e);
 /* A request wants something done in it: resumes it if it is paused and may be woken. False: it is
  * paused, or ends. */
 bool persistent_wake(struct persistent *p);
+/* Another policy, or none (NULL). 1: fn comes when nothing is allowed by the older one any more; 0:
+ * it is so now; -1: ERR_CALLER, ERR_BUSY (another change is under way, or no more doors). */
+must_check int persistent_set_network(struct persistent *p, const struct egress_policy *policy,
+                                      void (*fn)(void *user), void *user, struct err *e);
 /* Do its ports need the traffic token? Where its loopback is the host's they always do: else all
  * that listens on the host would be open to strangers. */
 bool persistent_ports_are_private(const struct persistent *p);

@@ -16,6 +16,7 @@ api_fn api_run, api_run_streaming, api_write_file, api_read_file, api_delete_fil
 api_fn api_delete_dir, api_list_dir, api_start_process, api_list_processes, api_kill_process;
 api_fn api_koyeb_health, api_process_logs, api_bind_port, api_unbind_port;
 api_fn api_sandbox_create, api_sandboxes_list, api_sandbox_get, api_sandbox_delete;
+api_fn api_network_get, api_network_put;
 api_fn api_sandbox_port, api_sandbox_pause, api_sandbox_resume, api_sandbox_lifetime;
 api_fn api_raw_get, api_raw_put, api_raw_delete;
 api_fn api_files_stat, api_files_exists, api_files_list, api_files_move, api_files_copy;
@@ -31,7 +32,7 @@ api_fn api_execute, api_execution_list, api_execution_get, api_execution_delete,
 /* The body of POST /execute, shaped. */
 struct execute_body {
     struct bytes execution_id, session_id, language, code, input, template, isolation, mode;
-    struct json_value event, packages, webhook;
+    struct json_value event, packages, webhook, network;
     struct shape_strings vars;
     struct shape_strings files;
     struct execute_limits {

@@ -135,9 +135,8 @@ static const char *impossible(const struct made_body *b)
         return "autoPauseMemory needs autoPause";
     if (is_false(b->memory))
         return "autoPauseMemory: this server pauses with the memory only";
-    if (b->network.allow.n > 0 || is_something(b->network.rules) || is_something(b->network.proxy))
-        return "network: sandboxes of this server reach nothing outside, so there is nothing to "
-               "allow";
+    if (is_something(b->network.rules) || is_something(b->network.proxy))
+        return "network: this server has no rules that change requests and no proxy of another";
     return NULL;
 }
 
@@ -167,10 +166,33 @@ static bool check_made(struct http_call *c, const struct made_body *b)
     return false;
 }
 
-/* The host's network where the operator lets sandboxes have it, unless it is not wanted. */
-static enum net_mode network_of(const struct app *a, const struct made_body *b)
+/* Everything is denied, so what is allowed is all. */
+static bool denies_all(const struct shape_strings *deny)
 {
-    return a->config.host_network && b->internet && b->network.deny.n == 0 ? NET_HOST : NET_NONE;
+    for (size_t i = 0; i < deny->n; i++)
+        if (strcmp(deny->v[i].value.p, "0.0.0.0/0") == 0)
+            return true;
+    return false;
+}
+
+/* As far as the operator permits: the hosts that are allowed, else the public Internet without
+ * those that are denied; and the host's network where the operator lets sandboxes have that. */
+static int network_of(const struct app *a, const struct made_body *b, struct net_wish *ret,
+                      struct err *e)
+{
+    const struct config *c = &a->config;
+    const struct shape_strings *allow = &b->network.allow, *deny = &b->network.deny;
+
+    *ret = (struct net_wish){.mode = NET_NONE};
+    if (allow->n > 0)
+        return net_wish_hosts(c, EGRESS_ALLOW, allow->v, allow->n, ret, e);
+    if (!b->internet || denies_all(deny))
+        return 0;
+    if (strcmp(c->egress, "public") == 0)
+        return net_wish_hosts(c, EGRESS_PUBLIC, deny->v, deny->n, ret, e);
+    if (c->host_network && deny->n == 0)
+        ret->mode = NET_HOST;
+    return 0;
 }
 
 static void make(struct http_call *c, const struct made_body *b, api_fn *again)
@@ -190,11 +212,18 @@ static void make(struct http_call *c, const struct made_body *b, api_fn *again)
         .pairs_n = b->metadata.n,
         .env = b->env.v,
         .env_n = b->env.n,
-        .network = network_of(a, b),
     };
+    cleanup_with(net_wish_done) struct net_wish network = {.mode = NET_NONE};
     struct json_value packages = {0};
     struct persistent *p;
     struct err e;
+
+    if (network_of(a, b, &network, &e) < 0) {
+        e2b_reply_status(c, 400, "%s", e.text);
+        return;
+    }
+    spec.network = network.mode;
+    spec.policy = network.policy;
 
     if (!template_find(a, b->template.p, set)) {
         e2b_reply_status(c, 404, "template '%.64s' not found", b->template.p);

@@ -14,6 +14,7 @@
 #include "base/jw.h"
 #include "base/sha256.h"
 #include "core/languages.h"
+#include "core/port_net.h"
 #include "http/api/api.h"
 #include "http/api/execute/execution_json.h"
 #include "http/api/execute/execution_reply.h"
@@ -337,6 +338,8 @@ static const struct shape_field fields[] = {
      "environment variables: an object of strings"},
     {"packages", SHAPE_RAW, SHAPE_NULLABLE, AT(packages), .accepts = BIT(JSON_OBJECT) | BIT(JSON_STRING),
      .schema = PACKAGES_SCHEMA, .help = "name of a set of packages, or its lists; in place of those of the session"},
+    {"network", SHAPE_RAW, SHAPE_NULLABLE, AT(network), .accepts = BIT(JSON_OBJECT) | BIT(JSON_STRING),
+     .inner = &network_shape, .schema = NETWORK_SCHEMA, .help = NETWORK_HELP},
     {"webhook", SHAPE_RAW, SHAPE_NULLABLE, AT(webhook), 0, 0, check_webhook, WEBHOOK_HELP,
      .accepts = BIT(JSON_OBJECT) | BIT(JSON_STRING), .schema = WEBHOOK_SCHEMA},
     {"template", SHAPE_STRING, SHAPE_NULLABLE, AT(template), 0, 0, check_template,
@@ -582,6 +585,26 @@ static void answer_again(struct http_call *c, struct execution *x, struct waitin
     waiting_free(w);
 }
 
+static int take_network(const struct app *a, const struct execute_body *b, struct net_wish *ret,
+                        struct err *e)
+{
+    if (net_decode(&a->config, b->network, ret, e) < 0)
+        return -1;
+    return ret->mode == NET_HOST
+               ? err_set(e, ERR_DENIED, "network.mode: 'host' is for persistent sandboxes")
+               : 0;
+}
+
+static int execute_in(struct app *a, struct exec_order *o, struct net_wish *network,
+                      struct execution **ret, struct err *e)
+{
+    o->network = network->policy;
+    if (app_execute(a, o, ret, e) < 0)
+        return -1;
+    network->policy = NULL; /* taken */
+    return 0;
+}
+
 static void submit(struct http_call *c, const struct execute_body *b, const struct asked *asked)
 {
     struct app *a = http_app(c);
@@ -611,10 +634,14 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
                                .waiter = waiter_of(w),
                                .write = execution_result_body};
     struct execution *x = b->execution_id.p ? app_find(a, b->execution_id.p) : NULL;
+    cleanup_with(net_wish_done) struct net_wish network = {.mode = NET_NONE};
     struct err e;
 
     if (wait && !w) {
         reply_status(c, 503);
+    } else if (!x && take_network(a, b, &network, &e) < 0) {
+        waiting_free(w);
+        reply_refused(c, &e);
     } else if (!x && packages_take(c, b->packages, api_execute, &order.packages) != PACKAGES_GO) {
         waiting_free(w); /* answered, or asked again when they are there */
     } else if (x && execution_is_same(x, asked->digest)) {
@@ -623,7 +650,7 @@ static void submit(struct http_call *c, const struct execute_body *b, const stru
         waiting_free(w);
         reply_conflict(c, b->execution_id.p);
     } else if (webhook_take(a, b->webhook, &order.webhook, &e) < 0 ||
-               app_execute(a, &order, &x, &e) < 0) {
+               execute_in(a, &order, &network, &x, &e) < 0) {
         waiting_free(w);
         package_set_release(order.packages);
         webhook_drop(order.webhook);

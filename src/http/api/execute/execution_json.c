@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app/daemon/app.h"
+#include "app/network/network.h"
 #include "base/jw.h"
 #include "base/mime.h"
 #include "core/result_write.h"
@@ -162,7 +163,10 @@ static void write_result(struct jw *w, const struct execution *x)
         jw_raw(w, r->error.p, r->error.n);
     }
     write_termination(w, x);
-    denials_json(w, x->verdict.denied, DENIAL_EPHEMERAL);
+    denials_json(w, x->verdict.denied & ~(x->network.of ? BIT(DENIAL_NETWORK) : 0),
+                 DENIAL_EPHEMERAL);
+    if (x->network.of)
+        network_json(w, x->network.of);
     write_isolation(w, x);
     write_timings(w, &s);
     jw_object_end(w);
@@ -235,7 +239,8 @@ void execution_row_json(const struct execution *x, struct jw *w)
 static size_t result_room(const struct execution *x)
 {
     const struct run_result *r = &x->task.result;
-    size_t room = (r->out.n + r->err.n) * ESCAPE_FACTOR + r->result.n + r->error.n;
+    size_t room = (r->out.n + r->err.n) * ESCAPE_FACTOR + r->result.n + r->error.n +
+                  (x->network.of ? NETWORK_JSON_MAX : 0);
 
     for (size_t i = 0; i < x->artifacts.n; i++)
         room += 2 * ESCAPE_FACTOR * strlen(x->artifacts.v[i]->path) + ARTIFACT_OVERHEAD;

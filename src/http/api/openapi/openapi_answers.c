@@ -41,6 +41,8 @@ static const struct openapi_member execution_members[] = {
     {"error",             T_OBJECT,  "type, message and stack of an exception, if there was one"      },
     {"termination",       T_OBJECT,  "reason, and signal, limit, limit_value, observed, hint if known"},
     {"denied",            T_OBJECTS, "only after a failure: what was refused, setting, advice"        },
+    {"network", T_LIST("NetworkRow"), "of one with a network: what was reached and refused"},
+    {"network_left_out", T_INT, "connections to hosts beyond the first 64"},
     {"isolation",         T_OBJECT,  "jail, template, warm, traits"                                   },
     {"timings",           T_OBJECT,  "queue_ms, start_ms, run_ms, collect_ms, total_ms"               },
 };
@@ -319,7 +321,7 @@ static const struct openapi_member sandbox_members[] = {
     {"access", T_OBJECT, "token, traffic_token, private_ports; of one that is made or asked for alone"},
     {"limits", T_OBJECT, "memory_mb, disk_mb, files, pids"},
     {"isolation", T_STRING, "name of its jail"},
-    {"network", T_OBJECT, "mode: none or host"},
+    {"network", T_OBJECT, "mode: none, allow, public or host; with allow or deny, ports, transparent and bytes_max"},
     {"env", T_STRINGS, "names of variables"},
     {"bound_port", T_TEXT, ""},
     {"proxy_port", "{\"type\":[\"integer\",\"null\"]}", ""},
@@ -331,6 +333,29 @@ static const struct openapi_member sandbox_members[] = {
 static const struct openapi_member sandboxes_members[] = {
     {"sandboxes", T_LIST("Sandbox"), "those there are"},
     {"next", "{\"type\":[\"integer\",\"null\"]}", "for `after`; null: there are no more"},
+};
+
+static const struct openapi_member network_row_members[] = {
+    {"host", T_STRING, "as the program named it"},
+    {"port", T_INT, ""},
+    {"verdict", T_STRING, "allowed or denied"},
+    {"connections", T_INT, ""},
+    {"requests", T_INT, "plain HTTP requests that were looked at"},
+    {"bytes_up", T_INT, "from the program"},
+    {"bytes_down", T_INT, "to the program"},
+    {"reason", T_STRING, "of one that was denied"},
+    {"advice", T_STRING, "what can be done about it"},
+};
+
+static const struct openapi_member sandbox_network_members[] = {
+    {"mode", T_STRING, "none, allow, public or host"},
+    {"allow", "{\"type\":\"array\"}", "of mode allow: hosts, or objects with methods and paths"},
+    {"deny", T_STRINGS, "of mode public"},
+    {"ports", "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}", "of mode public"},
+    {"transparent", T_BOOL, ""},
+    {"bytes_max", T_INT, ""},
+    {"network", T_LIST("NetworkRow"), "what was reached and what was refused so far"},
+    {"network_left_out", T_INT, "connections to hosts beyond the first 64"},
 };
 
 static const struct openapi_member lists_members[] = {
@@ -543,6 +568,8 @@ const struct openapi_schema openapi_answers[] = {
     SCHEMA("Process", process_members, "[\"id\",\"status\"]"),
     SCHEMA("Processes", processes_members, "[\"processes\"]"),
     SCHEMA("ProcessKilled", killed_members, "[\"success\"]"),
+    SCHEMA("NetworkRow", network_row_members, "[\"host\",\"port\",\"verdict\"]"),
+    SCHEMA("SandboxNetwork", sandbox_network_members, "[\"mode\",\"network\"]"),
     SCHEMA("Sandbox", sandbox_members, "[\"id\",\"name\",\"state\"]"),
     SCHEMA("Sandboxes", sandboxes_members, "[\"sandboxes\"]"),
     SCHEMA("PackageLists", lists_members, NULL),

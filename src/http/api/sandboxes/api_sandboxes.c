@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/network/network.h"
 #include "app/sandbox/expose.h"
 #include "app/sandbox/process.h"
 #include "app/sandbox/sandboxes.h"
@@ -167,7 +168,10 @@ static void write_one(struct jw *w, const struct persistent *p)
     jw_kv_string(w, "isolation", p->jail->ops->name);
     jw_key(w, "network");
     jw_object(w);
-    jw_kv_string(w, "mode", net_mode_name(net_effective(p->jail, p->network)));
+    if (p->network.of)
+        network_policy_json(w, network_policy(p->network.of));
+    else
+        jw_kv_string(w, "mode", net_mode_name(net_effective(p->jail, p->network.mode), NULL));
     jw_object_end(w);
     write_env(w, p);
     write_port(w, p);
@@ -199,7 +203,8 @@ static void write_writable(struct jw *w, const struct persistent *p)
 
 static size_t json_max(const struct persistent *p)
 {
-    size_t n = ONE_MAX + PERSISTENT_PORT_MAX * ESCAPE_FACTOR;
+    size_t n = ONE_MAX + PERSISTENT_PORT_MAX * ESCAPE_FACTOR +
+               (p->network.of ? sizeof(struct egress_policy) : 0);
 
     for (size_t i = 0; i < p->env_n; i++)
         n += strcspn(p->env[i], "=") * ESCAPE_FACTOR + 4;
@@ -532,9 +537,6 @@ static void check_text(struct shaping *s, const struct shape_field *f, const voi
 }
 
 /* clang-format off */
-#define NETWORK_SCHEMA \
-    "{\"anyOf\":[{\"type\":\"object\",\"properties\":{\"mode\":{\"enum\":[\"none\",\"host\"]}}}," \
-    "{\"enum\":[\"none\",\"host\"]}]}"
 #define AT(member) offsetof(struct limits_body, member)
 static const struct shape_field limit_fields[] = {
     {"memory_mb", SHAPE_INT, 0, AT(memory_mb), INT64_MIN, 0, check_limit, "MiB of memory"},
@@ -545,14 +547,6 @@ static const struct shape_field limit_fields[] = {
 #undef AT
 static const struct shape limits_shape = {limit_fields, ARRAY_LEN(limit_fields), SHAPE_NULLS, "SandboxLimits"};
 
-struct network_body {
-    struct bytes mode;
-};
-static const struct shape_field network_fields[] = {
-    {"mode", SHAPE_STRING, 0, offsetof(struct network_body, mode), .help = "none or host"},
-};
-static const struct shape network_shape = {network_fields, ARRAY_LEN(network_fields), SHAPE_NULLS, NULL};
-
 #define AT(member) offsetof(struct create_body, member)
 static const struct shape_field create_fields[] = {
     {"name", SHAPE_STRING, 0, AT(name), 0, 0, check_text, "a name of your own, to find it again"},
@@ -561,7 +555,7 @@ static const struct shape_field create_fields[] = {
     {"env", SHAPE_STRINGS, 0, AT(env), 0, ENV_MAX, NULL, "environment variables of every command"},
     {"limits", SHAPE_NESTED, 0, AT(limits), .inner = &limits_shape, .help = "less than the configuration gives"},
     {"network", SHAPE_RAW, 0, AT(network), .accepts = BIT(JSON_OBJECT) | BIT(JSON_STRING),
-     .schema = NETWORK_SCHEMA, .help = "none, or host where ALLOW_HOST_NETWORK is true"},
+     .inner = &network_shape, .schema = NETWORK_SCHEMA, .help = NETWORK_HELP},
     {"packages", SHAPE_RAW, 0, AT(packages), .accepts = BIT(JSON_OBJECT) | BIT(JSON_STRING),
      .schema = PACKAGES_SCHEMA, .help = "name of a set of packages, or its lists"},
     {"timeout", SHAPE_NUMBER, 0, AT(timeout_s), 0, IDLE_MAX_S, NULL,
@@ -582,29 +576,8 @@ static const struct shape_field create_fields[] = {
 const struct shape create_shape = {create_fields, ARRAY_LEN(create_fields), SHAPE_NULLS,
                                    "SandboxCreate"};
 
-/* An object with a mode, or the mode alone. */
-static int take_network(const struct create_body *b, struct shaping *s, const struct app *a,
-                        enum net_mode *ret, struct err *e)
-{
-    struct network_body n = {
-        .mode = {"none", 4}
-    };
-    const char *name = "";
-
-    if (!b->network.p || b->network.type == JSON_OBJECT) {
-        if (b->network.p && shape_value(&network_shape, b->network, "network", &n, s) < 0)
-            return shape_err(s, e);
-        name = n.mode.p;
-    } else if (json_key_is(b->network, net_mode_name(NET_HOST))) {
-        name = net_mode_name(NET_HOST);
-    } else if (json_key_is(b->network, net_mode_name(NET_NONE))) {
-        name = net_mode_name(NET_NONE);
-    }
-    return net_permit(&a->config, name, ret, e);
-}
-
 static struct persistent_spec spec_of(const struct app *a, const struct create_body *b,
-                                      enum net_mode network)
+                                      const struct net_wish *network)
 {
     struct persistent_spec spec = {
         .name = b->name.p ? b->name.p : "",
@@ -614,7 +587,8 @@ static struct persistent_spec spec_of(const struct app *a, const struct create_b
         .limits = sandboxes_limits(a),
         .idle_ms = b->timeout_s < 0 ? a->config.sandbox_idle_s * MS_PER_S
                                     : (uint64_t)(b->timeout_s * MS_PER_S),
-        .network = network,
+        .network = network->mode,
+        .policy = network->policy,
         .template = b->template.p,
         .pairs = b->metadata.v,
         .pairs_n = b->metadata.n,
@@ -669,16 +643,16 @@ void api_sandbox_create(struct http_call *c)
     struct persistent_spec spec;
     struct set_name packages;
     struct persistent *p;
-    enum net_mode network;
+    cleanup_with(net_wish_done) struct net_wish network = {.mode = NET_NONE};
     struct err e;
 
     if (http_request(c)->body_n > 0 && !dialect_decode(c, &create_shape, &b, &s))
         return;
-    if (take_network(&b, &s, a, &network, &e) < 0) {
+    if (net_decode(&a->config, b.network, &network, &e) < 0) {
         http_reply_error(c, &e);
         return;
     }
-    spec = spec_of(a, &b, network);
+    spec = spec_of(a, &b, &network);
     if (!take_template(c, &b, &packages))
         return;
     if (packages_take(c, packages.value, api_sandbox_create, &spec.packages) != PACKAGES_GO)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Persistent sandboxes by their id: the rows of the family. */
+#include "core/port_net.h"
 #include "http/api/koyeb/verbs.h"
 #include "http/api/problem.h"
 #include "http/api/sandboxes/contexts.h"
@@ -29,6 +30,13 @@ static const struct route sandboxes_rows[] = {
     {"DELETE", "/v1/sandboxes/*",    api_sandbox_delete, ROUTE_AUTH, "sandboxes",
      "end a sandbox and everything in it",
      .answer = {{204}}},
+    {"GET",    "/v1/sandboxes/*/network", api_network_get, ROUTE_AUTH, "sandboxes",
+     "what a sandbox may reach, and what it has reached",
+     .answer = {{200, "SandboxNetwork"}}},
+    {"PUT",    "/v1/sandboxes/*/network", api_network_put, ROUTE_AUTH | ROUTE_BODY, "sandboxes",
+     "replace what a sandbox may reach; answered when nothing is allowed by the older rules any more", NULL, &network_shape,
+     .example = "{\"mode\": \"none\"}",
+     .answer = {{200, "SandboxNetwork"}}},
     {"GET",    "/v1/sandboxes/*/files/**", api_raw_get,    ROUTE_AUTH | ROUTE_SIGNED | ROUTE_HEAD, "sandboxes",
      "a file of a sandbox, or a range of it; with ?archive=tar a directory",
      .answer = {{200, NULL, "application/octet-stream"}, {206, NULL, "application/octet-stream"}}, .query = "archive expires signature", .example_path = "workspace/notes.txt"},
