@@ -162,6 +162,20 @@ def test_privileges_inside(rootless):
     assert "0" not in fields["Uid"].split()
 
 
+@pytest.mark.skipif(harness.JAIL != "native", reason="SECURITY.md: bubblewrap makes the user namespace, without this limit")
+def test_a_run_takes_few_of_the_instances_of_inotify_that_all_share(rootless):
+    code = textwrap.dedent("""
+        import ctypes
+        def handler(e):
+            n, c = 0, ctypes.CDLL(None)
+            while c.inotify_init() >= 0: n += 1
+            try: open('/proc/sys/user/max_inotify_instances', 'w').write('128')
+            except OSError: return n
+        """)
+    assert rootless.returned(code) == 16
+    assert rootless.printed(f"python3 -c '{code.strip()}\nprint(handler(0))'") == "16\n"
+
+
 def test_files_processes_and_network_are_its_own(rootless):
     code = textwrap.dedent("""
         import os, socket
