@@ -173,7 +173,7 @@ def test_a_run_takes_few_of_the_instances_of_inotify_that_all_share(rootless):
             except OSError: return n
         """)
     assert rootless.returned(code) == 16
-    assert rootless.printed(f"python3 -c '{code.strip()}\nprint(handler(0))'") == "16\n"
+    assert rootless.printed(f"python3 - <<'END'\n{code}print(handler(0))\nEND\n") == "16\n"
 
 
 def test_files_processes_and_network_are_its_own(rootless):
