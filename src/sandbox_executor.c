@@ -403,6 +403,7 @@ static int start(struct daemon *d, struct err *e)
         return -1;
     privilege_all_files();
     boot_host(c);
+    d->app.life.in_the_way = advice_look();
     if (boot_identity(c, &d->who, e) < 0 || boot_state_dir(c, &d->who, e) < 0 ||
         boot_lock(c, &d->who, e) < 0 || secret_file_open(d, e) < 0 ||
         boot_workspaces(c, &d->app.workspace.dir, e) < 0 || boot_dependencies(c, &d->who, e) < 0 ||

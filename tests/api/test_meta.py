@@ -13,6 +13,20 @@ import harness
 META = ["/", "/health", "/info", "/metrics", "/openapi.json", "/docs", "/v1/capabilities"]
 
 
+def test_advice_is_what_doctor_says(make_daemon):
+    """Of an ordinary user without control groups, to whom something is missing."""
+    user = 65534 if harness.ROOT else None
+    one = make_daemon(user=user, ISOLATION_LEVEL="basic")
+    body = one.request("GET", "/v1/capabilities").json()
+    said = subprocess.run([harness.BUILD / "sbx", "doctor"], env=one.env, user=user, group=user, extra_groups=None if user is None else [], cwd="/",
+                          stdout=subprocess.PIPE, text=True, timeout=harness.DEADLINE).stdout
+    told = re.findall(r"^  in the way: (.*)$", said, re.M)
+    if body["traits_missing"]:
+        assert set(told) <= set(body["advice"])
+    else:
+        assert not body["advice"]
+
+
 def test_root_names_the_service_and_its_doors(daemon):
     body = daemon.request("GET", "/").json()
     assert body["service"] == "sandbox-executor"
@@ -59,6 +73,8 @@ def test_info(daemon):
 
 def test_capabilities_declare_isolation_and_limits(daemon):
     body = daemon.request("GET", "/v1/capabilities").json()
+    assert all(isinstance(one, str) for one in body["advice"])
+    assert body["traits_missing"] or not body["advice"]
     text = daemon.request("GET", "/v1/capabilities").text
     assert "native" in text
     for trait in ("filesystem", "pid", "ipc", "uts", "network", "user", "seccomp"):

@@ -101,8 +101,9 @@ struct app {
     struct metrics metrics;
     struct {
         uint64_t started_us;
-        bool stopping; /* no new executions */
-        bool ending;   /* what is on disk stays */
+        unsigned in_the_way; /* of isolation, at the start (host_check.h) */
+        bool stopping;       /* no new executions */
+        bool ending;         /* what is on disk stays */
         app_idle_fn *idle;
         void *user;
     } life;

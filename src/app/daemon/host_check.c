@@ -141,3 +141,18 @@ const char *advice_next(size_t *inout_at)
     }
     return NULL;
 }
+
+unsigned advice_look(void)
+{
+    unsigned found = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].applies())
+            found |= BIT(i);
+    return found;
+}
+
+const char *advice_words(size_t bit)
+{
+    return bit < ARRAY_LEN(rows) ? rows[bit].words : NULL;
+}

@@ -9,3 +9,7 @@
  * changes nothing. docs/operators.md has the same in prose.
  */
 const char *advice_next(size_t *inout_at);
+/* The same for later: bits of what is in the way now, and the words of one of them; NULL behind the
+ * last. Once the daemon has confined itself it sees its own walls in place of the host's. */
+unsigned advice_look(void);
+const char *advice_words(size_t bit);

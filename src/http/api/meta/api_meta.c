@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "app/daemon/host_check.h"
 #include "app/daemon/reporting.h"
 #include "app/function/call_module.h"
 #include "app/mcp/mcp_metrics.h"
@@ -216,6 +217,20 @@ static void write_wasm(struct jw *w, const struct app *a)
     jw_object_end(w);
 }
 
+/* What sbx doctor would say, where something is missing. */
+static void write_advice(struct jw *w, const struct app *a)
+{
+    unsigned all = BIT(JAIL_TRAIT_COUNT) - 1;
+    const char *words;
+
+    jw_key(w, "advice");
+    jw_array(w);
+    for (size_t i = 0; all & ~a->jail->traits && (words = advice_words(i)); i++)
+        if (a->life.in_the_way & BIT(i))
+            jw_string(w, words);
+    jw_array_end(w);
+}
+
 /* Every jail, whether it can be used, and if not, why. */
 static void write_jails(struct jw *w, const struct app *a)
 {
@@ -265,6 +280,7 @@ void api_capabilities(struct http_call *c)
     jw_kv_bool(&w, "dependency_sync", a->packages.shelf != NULL);
     write_traits(&w, "traits", a->jail->traits);
     write_traits(&w, "traits_missing", ~a->jail->traits);
+    write_advice(&w, a);
     write_jails(&w, a);
     write_limits(&w, a);
     write_languages(&w, a);

@@ -176,6 +176,7 @@ static const struct openapi_member capabilities_members[] = {
     {"isolation_level", T_STRING, ""},
     {"traits", T_STRINGS, "what the default jail isolates"},
     {"traits_missing", T_STRINGS, "what it does not"},
+    {"advice", T_STRINGS, "what on this host is in the way of them, and what to do about it"},
     {"templates", T_ANY, "warmed interpreters, and why one cannot be warmed"},
     {"jails", T_OBJECTS, "name, allowed, available, default, version, reason"},
     {"limits", T_OBJECT, "of one execution"},
