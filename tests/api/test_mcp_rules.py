@@ -73,6 +73,13 @@ def test_at_most_four_pictures_are_shown_and_none_that_is_too_large(client):
         assert name in text_of(got)
 
 
+def test_what_is_no_picture_or_too_wide_is_listed_only(client):
+    wide = base64.b64encode(png(8001, 1)).decode()
+    got = client.call("run_command", command=f"echo nothing >text.png; echo {wide} | base64 -d >wide.png; : >empty.gif")
+    assert [b["type"] for b in got["content"]] == ["text"]
+    assert {f["path"] for f in got["structuredContent"]["files"]} == {"text.png", "wide.png", "empty.gif"}
+
+
 def test_a_cancelled_command_takes_everything_it_started_with_it(daemon, client):
     """Also what has left its session and its parent."""
     mark = harness.marker()

@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "base/utf8.h"
 #include "core/denial.h"
+#include "http/api/mcp/picture.h"
 #include "http/api/mcp/resources.h"
 #include "http/api/mcp/shown_text.h"
 #include "http/api/mcp/tool_file.h"
@@ -424,7 +425,7 @@ static void on_image(void *user, struct tool_file_end *end)
     struct run_report *r = user;
 
     r->file = NULL;
-    if (end->sys == 0) {
+    if (end->sys == 0 && picture_can_be_shown(end->bytes->p, end->bytes->n)) {
         tool_add_image(&r->result, mime_of(r->path), end->bytes->p, end->bytes->n);
         r->found.images_n++;
     }
