@@ -70,7 +70,7 @@ static int look_inside(struct copying *c, const struct place *p, struct buf *ret
     jw_object(&w);
     jw_kv_string(&w, "path", p->path[0] ? p->path : ".");
     jw_object_end(&w);
-    path_add(&path, "v1", "sandboxes", p->sandbox, "files", "stat", NULL);
+    path_add(&path, "v1", "sandboxes", p->sandbox, "files", "stat");
     r = (struct http_request){.path = path.p, .body = body.p, .body_n = body.n};
     if (http_ask(c->talk->http, &r, &answer, &c->e) < 0)
         return -1;
@@ -95,7 +95,7 @@ static int look_inside(struct copying *c, const struct place *p, struct buf *ret
 
 static void path_of(struct buf *url, const struct place *p, const char *file, bool archive)
 {
-    path_add(url, "v1", "sandboxes", p->sandbox, "files", NULL);
+    path_add(url, "v1", "sandboxes", p->sandbox, "files");
     path_add_file(url, file);
     if (archive)
         path_query(url, "archive", "tar");

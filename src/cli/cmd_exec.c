@@ -36,7 +36,7 @@ static int start(struct talk *t, bool input, char **ret)
         jw_kv_int(&w, "timeout", timeout);
     jw_object_end(&w);
     path_sandbox(t, &path);
-    path_add(&path, "processes", NULL);
+    path_add(&path, "processes");
     if (talk_json(t, "POST", path.p, &body, &answer, &v) < 0)
         return -1;
     if (args_option(t->args, "detach") && t->json)
@@ -62,7 +62,7 @@ int cmd_exec(const struct args *a)
         return 0;
     }
     path_sandbox(&t, &path);
-    path_add(&path, "processes", id, "output", NULL);
+    path_add(&path, "processes", id, "output");
     path_query(&path, "from", "0");
     return attach_run(&t, &(struct attach){.path = path.p, .input = true});
 }
@@ -92,7 +92,7 @@ int cmd_sh(const struct args *a)
     if (talk_open(a, &t) < 0)
         return CMD_FAILED;
     path_sandbox(&t, &path);
-    path_add(&path, "terminals", process, NULL);
+    path_add(&path, "terminals", process);
     if (!process) {
         attach_put_size(&path);
         put_command(&command, a->operand);

@@ -313,6 +313,7 @@ int cmd_port(const struct args *a)
     cleanup_with(talk_close) struct talk t = {0};
     struct forwarding f = {.talk = &t, .listener = -1};
     cleanup_close int stops = -1;
+    struct link *l;
     long here;
     int status;
 
@@ -328,8 +329,8 @@ int cmd_port(const struct args *a)
         (void)printf("http://127.0.0.1:%ld leads to port %ld of %s\n", here, f.port, t.sandbox);
     (void)fflush(stdout);
     status = serve(&f, stops);
-    while (LIST_FIRST(&f.links))
-        link_free(&f, LIST_FIRST(&f.links));
+    while ((l = LIST_FIRST(&f.links)))
+        link_free(&f, l);
     closep(&f.listener);
     free(f.id);
     free(f.key);

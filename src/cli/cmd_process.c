@@ -60,7 +60,7 @@ int cmd_ps(const struct args *a)
     if (talk_open(a, &t) < 0)
         return CMD_FAILED;
     path_sandbox(&t, &path);
-    path_add(&path, "processes", NULL);
+    path_add(&path, "processes");
     if (talk_json(&t, "GET", path.p, NULL, &answer, &v) < 0)
         return CMD_FAILED;
     if (t.json) {
@@ -114,7 +114,7 @@ int cmd_kill(const struct args *a)
         cleanup_with(http_answer_done) struct http_answer answer = {0};
 
         path_sandbox(&t, &path);
-        path_add(&path, "processes", a->operand[i], sig ? "signal" : NULL, NULL);
+        path_add(&path, "processes", a->operand[i], sig ? "signal" : NULL);
         if (talk_ask(&t, sig ? "POST" : "DELETE", path.p, sig ? &body : NULL, &answer) < 0)
             status = CMD_FAILED;
         else if (t.json && answer.body.n)
@@ -209,7 +209,7 @@ int cmd_logs(const struct args *a)
     if (talk_open(a, &t) < 0)
         return CMD_FAILED;
     path_sandbox(&t, &path);
-    path_add(&path, "processes", a->operand[0], NULL);
+    path_add(&path, "processes", a->operand[0]);
     if (talk_json(&t, "GET", path.p, NULL, &answer, &v) < 0)
         return CMD_FAILED;
     bytes = member_int(json_member(v, "output"), "bytes");

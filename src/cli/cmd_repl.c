@@ -163,7 +163,7 @@ static void interrupt(struct repl *r)
     struct err e;
 
     path_sandbox(r->talk, &path);
-    path_add(&path, "contexts", r->context, "interrupt", NULL);
+    path_add(&path, "contexts", r->context, "interrupt");
     (void)!http_ask(r->talk->http, &(struct http_request){.method = "POST", .path = path.p},
                     &answer, &e);
 }
@@ -187,7 +187,7 @@ static int run_cell(struct repl *r, const char *code, int stops)
     jw_kv_int(&w, "timeout", 0);
     jw_object_end(&w);
     path_sandbox(r->talk, &path);
-    path_add(&path, "cells", NULL);
+    path_add(&path, "cells");
     ask.path = path.p;
     ask.body = body.p;
     ask.body_n = body.n;
@@ -281,7 +281,7 @@ static int context(struct repl *r, const char *method)
     struct jw w = JW(&body);
 
     path_sandbox(r->talk, &path);
-    path_add(&path, "contexts", r->context, NULL);
+    path_add(&path, "contexts", r->context);
     if (r->context)
         return talk_ask(r->talk, method, path.p, NULL, &answer);
     jw_object(&w);

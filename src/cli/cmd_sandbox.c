@@ -125,7 +125,7 @@ int cmd_sandbox_ls(const struct args *a)
 
     if (a->n > 0)
         return args_wrong(a, NULL);
-    path_add(&path, "v1", "sandboxes", NULL);
+    path_add(&path, "v1", "sandboxes");
     path_query(&path, "limit", "1000");
     if (state)
         path_query(&path, "state", state);
@@ -154,7 +154,7 @@ static int each(const struct args *a, const char *method, const char *verb)
         cleanup_with(buf_done) struct buf path = BUF_INIT(TALK_PATH_MAX);
         cleanup_with(http_answer_done) struct http_answer answer = {0};
 
-        path_add(&path, "v1", "sandboxes", a->operand[i], verb, NULL);
+        path_add(&path, "v1", "sandboxes", a->operand[i], verb);
         if (talk_ask(&t, method, path.p, NULL, &answer) < 0)
             status = CMD_FAILED;
         else if (t.json && answer.body.n)

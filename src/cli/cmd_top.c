@@ -73,7 +73,7 @@ static void put_sandbox(struct top *t, struct table *table, const char *id)
     struct err e;
     int percent;
 
-    path_add(&path, "v1", "sandboxes", id, NULL);
+    path_add(&path, "v1", "sandboxes", id);
     r.path = path.p;
     if (http_ask(t->talk->http, &r, &answer, &e) < 0 || answer.status != 200 ||
         json_parse(answer.body.p, answer.body.n, 0, &s, &e) < 0)

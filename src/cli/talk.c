@@ -48,17 +48,12 @@ static void put_encoded(struct buf *out, const char *text, const char *also)
     }
 }
 
-void path_add(struct buf *path, ...)
+void path_add_parts(struct buf *path, const char *const parts[])
 {
-    const char *part;
-    va_list all;
-
-    va_start(all, path);
-    while ((part = va_arg(all, const char *))) {
+    for (; *parts; parts++) {
         (void)buf_putc(path, '/');
-        put_encoded(path, part, "");
+        put_encoded(path, *parts, "");
     }
-    va_end(all);
 }
 
 void path_add_file(struct buf *path, const char *file)
@@ -76,7 +71,7 @@ void path_query(struct buf *path, const char *name, const char *value)
 
 void path_sandbox(const struct talk *t, struct buf *path)
 {
-    path_add(path, "v1", "sandboxes", t->sandbox, NULL);
+    path_add(path, "v1", "sandboxes", t->sandbox);
 }
 
 /* ---- asking ---- */

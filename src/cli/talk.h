@@ -21,8 +21,9 @@ struct talk {
 must_check int talk_open(const struct args *a, struct talk *ret);
 void talk_close(struct talk *t);
 
-/* Appends "/" and each part, percent-encoded. Parts end with NULL. */
-void path_add(struct buf *path, ...) __attribute__((sentinel));
+/* Appends "/" and each part, percent-encoded; a part that is NULL is the end of them. */
+#define path_add(path, ...) path_add_parts(path, (const char *const[]){__VA_ARGS__, NULL})
+void path_add_parts(struct buf *path, const char *const parts[]);
 /* The same of a path of a file, whose slashes stay. */
 void path_add_file(struct buf *path, const char *file);
 /* Appends a "name=value" of a query, with what stands in front of it. */

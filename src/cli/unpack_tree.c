@@ -36,6 +36,7 @@ static int open_parent(int root, const char *name, const char **ret_last)
     int at = fd_dup(root);
     const char *slash;
 
+    *ret_last = name;
     while (at >= 0 && (slash = strchr(name, '/'))) {
         cleanup_free char *part = strndup(name, (size_t)(slash - name));
         int below;
@@ -47,9 +48,8 @@ static int open_parent(int root, const char *name, const char **ret_last)
         below = openat(at, part, O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC);
         (void)close(at);
         at = below < 0 ? -errno : below;
-        name = slash + 1;
+        *ret_last = name = slash + 1;
     }
-    *ret_last = name;
     return at;
 }
 
