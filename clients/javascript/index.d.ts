@@ -200,6 +200,10 @@ export class Sandbox {
     resume(): Promise<T.Sandbox>;
     /** @param {number} seconds @returns {Promise<T.Sandbox>} */
     setLifetime(seconds: number): Promise<T.Sandbox>;
+    /** What it may reach, and what it has reached. @returns {Promise<T.SandboxNetwork>} */
+    network(): Promise<T.SandboxNetwork>;
+    /** Replaces what it may reach. @param {string | object} rules @returns {Promise<T.SandboxNetwork>} */
+    setNetwork(rules: string | object): Promise<T.SandboxNetwork>;
     /** Ends everything in it. @returns {Promise<void>} */
     remove(): Promise<void>;
     /** A command of the shell, until it has ended. @param {string} cmd @param {Omit<T.Command, "cmd">} [options] @returns {Promise<T.CommandResult>} */

@@ -466,6 +466,16 @@ export class Sandbox {
     return this.client.json("POST", this.path + "/lifetime", { lifetime: seconds });
   }
 
+  /** What it may reach, and what it has reached. @returns {Promise<T.SandboxNetwork>} */
+  network() {
+    return this.client.json("GET", this.path + "/network");
+  }
+
+  /** Replaces what it may reach. @param {string | object} rules @returns {Promise<T.SandboxNetwork>} */
+  setNetwork(rules) {
+    return this.client.json("PUT", this.path + "/network", rules);
+  }
+
   /** Ends everything in it. @returns {Promise<void>} */
   async remove() {
     await this.client.json("DELETE", this.path);

@@ -10,6 +10,8 @@ export interface Capabilities {
   traits?: string[];
   /** what it does not */
   traits_missing?: string[];
+  /** what on this host is in the way of them, and what to do about it */
+  advice?: string[];
   /** warmed interpreters, and why one cannot be warmed */
   templates?: unknown;
   /** name, allowed, available, default, version, reason */
@@ -222,9 +224,11 @@ export interface ExecuteRequest {
   /** environment variables: an object of strings */
   env_vars?: Record<string, string>;
   /** name of a set of packages, or its lists; in place of those of the session */
-  packages?: unknown;
+  packages?: string | PackageLists;
+  /** what its programs may reach: none, or by the rules of a Network as far as EGRESS permits; host only ... */
+  network?: "none" | "public" | "host" | Network;
   /** where the result is sent as well, if the operator's WEBHOOK_HOSTS allows it: an http(s) address, or ... */
-  webhook?: unknown;
+  webhook?: string | { url: string; secret?: string };
   /** which warmed Python: python, or python-datascience with numpy, pandas and matplotlib loaded */
   template?: string;
   /** name of a jail that ISOLATION allows, default the first of them; or wasm: python and javascript as ... */
@@ -244,7 +248,7 @@ export interface Execution {
   /** what the program last reported, or null */
   progress?: unknown;
   /** of a finished one */
-  result?: unknown;
+  result?: ExecutionResult | null;
 }
 
 export interface ExecutionPending {
@@ -291,6 +295,10 @@ export interface ExecutionResult {
   termination?: Record<string, unknown>;
   /** only after a failure: what was refused, setting, advice */
   denied?: (Record<string, unknown>)[];
+  /** of one with a network: what was reached and refused */
+  network?: NetworkRow[];
+  /** connections to hosts beyond the first 64 */
+  network_left_out?: number;
   /** jail, template, warm, traits */
   isolation?: Record<string, unknown>;
   /** queue_ms, start_ms, run_ms, collect_ms, total_ms */
@@ -475,7 +483,7 @@ export interface FunctionCall {
   /** name of another jail that is allowed */
   isolation?: string;
   /** name of a set of packages, or its lists; installed first */
-  packages?: unknown;
+  packages?: string | PackageLists;
   /** which function */
   functionName?: string;
   /** by position, by name, or {index, value} */
@@ -493,7 +501,7 @@ export interface FunctionCall {
   /** standard input of a module */
   stdin?: string;
   /** where the result is sent as well, if the operator's WEBHOOK_HOSTS allows it: an http(s) address, or ... */
-  webhook?: unknown;
+  webhook?: string | { url: string; secret?: string };
   options?: FunctionOptions;
 }
 
@@ -512,7 +520,7 @@ export interface FunctionFiles {
 
 export interface FunctionOptions {
   /** path to text, or to {base64}; there before the call */
-  files?: Record<string, unknown>;
+  files?: Record<string, string | { base64: string }>;
   mount?: Mount;
   /** working directory; /workspace */
   workdir?: string;
@@ -657,7 +665,7 @@ export interface MountLoading {
 
 export interface MountSecurity {
   /** links that lead to places inside the mount */
-  followSymlinks?: unknown;
+  followSymlinks?: boolean | unknown;
 }
 
 export interface MountSync {
@@ -669,6 +677,40 @@ export interface MountSync {
   allowAbort?: boolean;
   /** the first whose pattern matches decides */
   rules?: SyncRule[];
+}
+
+export interface Network {
+  /** none, allow: what `allow` names; public: everything at a public address but what `deny` names; host */
+  mode?: string;
+  /** hosts: example.com, *.example.com, example.com:5432, 10.1.0.0/16; or objects that name methods and ... */
+  allow?: (string | { host: string; methods?: string[]; paths?: string[] })[];
+  /** hosts that are not public after all */
+  deny?: string[];
+  /** of public: ports beside 80 and 443 */
+  ports?: number[];
+  /** both directions together; at most EGRESS_MB */
+  bytes_max?: number;
+  /** programs that know no proxy arrive, too; default true. Else ports 80 and 443 are theirs to listen at */
+  transparent?: boolean;
+}
+
+export interface NetworkRow {
+  /** as the program named it */
+  host: string;
+  port: number;
+  /** allowed or denied */
+  verdict: string;
+  connections?: number;
+  /** plain HTTP requests that were looked at */
+  requests?: number;
+  /** from the program */
+  bytes_up?: number;
+  /** to the program */
+  bytes_down?: number;
+  /** of one that was denied */
+  reason?: string;
+  /** what can be done about it */
+  advice?: string;
 }
 
 export interface OpenApi {
@@ -742,9 +784,9 @@ export interface PermissionRule {
   /** which files, as a glob */
   pattern: string;
   /** operations, or * */
-  allow?: unknown;
+  allow?: unknown | ("read" | "list" | "create" | "modify" | "delete")[];
   /** operations, or * */
-  deny?: unknown;
+  deny?: unknown | ("read" | "list" | "create" | "modify" | "delete")[];
   /** the highest is looked at first; 0 */
   priority?: number;
 }
@@ -897,7 +939,7 @@ export interface Sandbox {
   limits?: Record<string, unknown>;
   /** name of its jail */
   isolation?: string;
-  /** mode: none or host */
+  /** mode: none, allow, public or host; with allow or deny, ports, transparent and bytes_max */
   network?: Record<string, unknown>;
   /** names of variables */
   env?: string[];
@@ -919,10 +961,10 @@ export interface SandboxCreate {
   /** environment variables of every command */
   env?: Record<string, string>;
   limits?: SandboxLimits;
-  /** none, or host where ALLOW_HOST_NETWORK is true */
-  network?: unknown;
+  /** what its programs may reach: none, or by the rules of a Network as far as EGRESS permits; host only ... */
+  network?: "none" | "public" | "host" | Network;
   /** name of a set of packages, or its lists */
-  packages?: unknown;
+  packages?: string | PackageLists;
   /** seconds without a request after which it is deleted; 0: never */
   timeout?: number;
   /** seconds after which its life ends, whatever happens in it; 0: never */
@@ -955,6 +997,23 @@ export interface SandboxLimits {
   files?: number;
   /** processes and threads */
   pids?: number;
+}
+
+export interface SandboxNetwork {
+  /** none, allow, public or host */
+  mode: string;
+  /** of mode allow: hosts, or objects with methods and paths */
+  allow?: unknown[];
+  /** of mode public */
+  deny?: string[];
+  /** of mode public */
+  ports?: number[];
+  transparent?: boolean;
+  bytes_max?: number;
+  /** what was reached and what was refused so far */
+  network: NetworkRow[];
+  /** connections to hosts beyond the first 64 */
+  network_left_out?: number;
 }
 
 export interface SandboxProcess {
@@ -1043,7 +1102,7 @@ export interface SessionCall {
 
 export interface SessionCallOptions {
   /** path to text, or to {base64}; there before the call */
-  files?: Record<string, unknown>;
+  files?: Record<string, string | { base64: string }>;
   reporting?: FunctionReporting;
 }
 
@@ -1057,7 +1116,7 @@ export interface SessionCreate {
   /** name of another jail that is allowed */
   isolation?: string;
   /** name of a set of packages, or its lists; installed first */
-  packages?: unknown;
+  packages?: string | PackageLists;
   /** seconds for loading the code, and for each call that names none */
   timeout?: number;
   /** seconds without a call after which it is deleted; 0: never */

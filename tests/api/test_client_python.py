@@ -143,6 +143,11 @@ def test_a_terminal_is_typed_into(sandbox):
     assert b"11 77" in shown and terminal.process["exit_code"] == 3
 
 
+def test_what_a_sandbox_may_reach_is_told_and_replaced(sandbox):
+    assert sandbox.network().mode == "none"
+    assert sandbox.set_network({"mode": "none"}).mode == "none"
+
+
 # ---- errors and retries ----
 
 

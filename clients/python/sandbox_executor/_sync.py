@@ -286,12 +286,13 @@ class Client:
                       files: Optional[Mapping[str, Union[str, bytes]]] = None, env_vars: Optional[Mapping[str, str]] = None,
                       timeout: Optional[float] = None, limits: Optional[Mapping[str, Any]] = None, mode: Optional[str] = None,
                       template: Optional[str] = None, isolation: Optional[str] = None, packages: Any = None,
-                      webhook: Any = None, execution_id: Optional[str] = None,
+                      network: Union[None, str, Mapping[str, Any]] = None, webhook: Any = None, execution_id: Optional[str] = None,
                       session_id: Optional[str] = None) -> t.ExecutionResult:
         """Runs code in a fresh sandbox and waits for its result, with a session_id, too."""
         body = self._execution(language, code, files, _given(
             event=event, stdin=stdin, env_vars=env_vars, timeout=timeout, limits=limits, mode=mode, template=template,
-            isolation=isolation, packages=packages, webhook=webhook, execution_id=execution_id, session_id=session_id))
+            isolation=isolation, packages=packages, network=network, webhook=webhook, execution_id=execution_id,
+            session_id=session_id))
         answer = self.request("POST", "/execute", body=json.dumps(body),
                                     headers={"Content-Type": "application/json", "Prefer": "wait"})
         return t.ExecutionResult(json.loads(answer.read()))
@@ -463,7 +464,7 @@ class Sandbox:
     """
 
     def __init__(self, name: Optional[str] = None, *, client: Optional[Client] = None, env: Optional[Mapping[str, str]] = None,
-                 limits: Optional[Mapping[str, int]] = None, network: Optional[Mapping[str, Any]] = None, packages: Any = None,
+                 limits: Optional[Mapping[str, int]] = None, network: Union[None, str, Mapping[str, Any]] = None, packages: Any = None,
                  isolation: Optional[str] = None, timeout: Optional[int] = None, lifetime: Optional[int] = None,
                  on_end: Optional[str] = None, auto_resume: Optional[bool] = None,
                  metadata: Optional[Mapping[str, str]] = None, template: Optional[str] = None, home: Optional[str] = None,
@@ -508,6 +509,14 @@ class Sandbox:
 
     def set_lifetime(self, seconds: int) -> t.Sandbox:
         return self._client.json("POST", self.path + "/lifetime", {"lifetime": seconds}, t.Sandbox)
+
+    def network(self) -> t.SandboxNetwork:
+        """What it may reach, and what it has reached."""
+        return self._client.json("GET", self.path + "/network", kind=t.SandboxNetwork)
+
+    def set_network(self, rules: Union[str, Mapping[str, Any]]) -> t.SandboxNetwork:
+        """Replaces what it may reach."""
+        return self._client.json("PUT", self.path + "/network", rules, t.SandboxNetwork)
 
     def remove(self) -> None:
         """Ends everything in it."""

@@ -13,6 +13,7 @@ class Capabilities(Record):
     isolation_level: Optional[str]
     traits: Optional[List[str]]  # what the default jail isolates
     traits_missing: Optional[List[str]]  # what it does not
+    advice: Optional[List[str]]  # what on this host is in the way of them, and what to do about it
     templates: Any  # warmed interpreters, and why one cannot be warmed
     jails: Optional[List[Record]]  # name, allowed, available, default, version, reason
     limits: Optional[Record]  # of one execution
@@ -132,6 +133,8 @@ class ExecutionResult(Record):
     error: Optional[Record]  # type, message and stack of an exception, if there was one
     termination: Optional[Record]  # reason, and signal, limit, limit_value, observed, hint if known
     denied: Optional[List[Record]]  # only after a failure: what was refused, setting, advice
+    network: Optional[List[NetworkRow]]  # of one with a network: what was reached and refused
+    network_left_out: Optional[int]  # connections to hosts beyond the first 64
     isolation: Optional[Record]  # jail, template, warm, traits
     timings: Optional[Record]  # queue_ms, start_ms, run_ms, collect_ms, total_ms
 
@@ -276,6 +279,18 @@ class Inspection(Record):
     issues: Optional[List[Record]]  # what could not be read
 
 
+class NetworkRow(Record):
+    host: str  # as the program named it
+    port: int
+    verdict: str  # allowed or denied
+    connections: Optional[int]
+    requests: Optional[int]  # plain HTTP requests that were looked at
+    bytes_up: Optional[int]  # from the program
+    bytes_down: Optional[int]  # to the program
+    reason: Optional[str]  # of one that was denied
+    advice: Optional[str]  # what can be done about it
+
+
 class OpenApi(Record):
     openapi: str  # version
     paths: Record
@@ -360,13 +375,24 @@ class Sandbox(Record):
     access: Optional[Record]  # token, traffic_token, private_ports; of one that is made or asked for alone
     limits: Optional[Record]  # memory_mb, disk_mb, files, pids
     isolation: Optional[str]  # name of its jail
-    network: Optional[Record]  # mode: none or host
+    network: Optional[Record]  # mode: none, allow, public or host; with allow or deny, ports, transparent and bytes_max
     env: Optional[List[str]]  # names of variables
     bound_port: Optional[str]
     proxy_port: Optional[int]
     processes: Optional[Record]  # running, kept
     writable: Optional[List[str]]  # directories; of one that is asked for alone
     usage: Optional[Record]  # cpu_ms, memory_bytes, memory_peak_bytes, oom_kills, pids, disk_bytes
+
+
+class SandboxNetwork(Record):
+    mode: str  # none, allow, public or host
+    allow: Optional[List[Any]]  # of mode allow: hosts, or objects with methods and paths
+    deny: Optional[List[str]]  # of mode public
+    ports: Optional[List[int]]  # of mode public
+    transparent: Optional[bool]
+    bytes_max: Optional[int]
+    network: List[NetworkRow]  # what was reached and what was refused so far
+    network_left_out: Optional[int]  # connections to hosts beyond the first 64
 
 
 class SandboxProcess(Record):
