@@ -132,9 +132,9 @@ def test_every_context_and_every_restart_is_a_copy(make):
 
 
 def test_limits_of_its_own_do_not_keep_a_sandbox_from_being_warm(make):
-    sandbox = make(limits={"memory_mb": 200})
+    sandbox = make(limits={"memory_mb": 260})
     assert sandbox.program() == COPY
-    cell = sandbox.cell("x = bytearray(400 << 20)")
+    cell = sandbox.cell("x = bytearray(500 << 20)")
     assert (cell["status"], cell["termination"]["reason"]) == ("crashed", "oom"), cell
     assert sandbox.cell("1")["restarted"] is True
 
@@ -243,3 +243,18 @@ def test_an_idle_sandbox_takes_no_processor(warm, make):
     assert first
     for pid in first:
         assert "anon_inode:[signalfd]" in {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+
+
+# ---- memory ----
+
+
+@pytest.mark.parametrize("memory_mb", [64, 300])
+def test_a_program_that_wants_too_much_memory_ends_alone(make, memory_mb):
+    """The kernel counts what a keeper shares with the warmed interpreter as the keeper's own."""
+    harness.need(harness.ROOT, "a memory controller")
+    for _ in range(4):
+        sandbox = make(limits={"memory_mb": memory_mb})
+        ran = sandbox.request("POST", "/run", json={"cmd": "python3 -c 'x = bytearray(900 << 20)'"})
+        assert ran.status == 200 and ran.json()["code"] != 0, ran
+        assert sandbox.request("POST", "/run", json={"cmd": "echo alive"}).json()["stdout"] == "alive\n"
+        assert sandbox.program() == (FILE if memory_mb < 256 else COPY)

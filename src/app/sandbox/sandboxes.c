@@ -570,6 +570,17 @@ int persistent_set_network(struct persistent *p, const struct egress_policy *pol
     return listen_inside(p, first, e) < 0 ? -1 : 1;
 }
 
+/* Memory that is shared with the warmed interpreter counts as a keeper's own when the kernel looks
+ * for the largest process: with little memory it would end the keeper, not the tenant's program. */
+#define WARM_MEMORY_MIN ((uint64_t)256 << 20)
+
+static enum plan_template template_of(const struct persistent *p)
+{
+    bool little = p->limits.memory_max > 0 && p->limits.memory_max < WARM_MEMORY_MIN;
+
+    return p->packages || little ? TEMPLATE_EXEC : TEMPLATE_PYTHON_CELLS;
+}
+
 static int start(struct persistent *p, const struct persistent_spec *spec, struct err *e)
 {
     struct app *a = p->all->app;
@@ -577,7 +588,7 @@ static int start(struct persistent *p, const struct persistent_spec *spec, struc
     const struct inner_conf conf = {
         .base = a->base,
         .jail = p->jail,
-        .spec = {.template = p->packages ? TEMPLATE_EXEC : TEMPLATE_PYTHON_CELLS,
+        .spec = {.template = template_of(p),
                  .limits = &p->limits,
                  .persistent = true,
                  .host_network = p->network.mode == NET_HOST,
