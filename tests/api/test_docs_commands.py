@@ -102,7 +102,7 @@ SECTION = re.compile(r'<h3 id=(\w+)>.*?(?=<h3|<h2|</main>)', re.S)
 GOOD = ("success", "ok", "running")  # status of an execution, of a cell, of a process or sandbox
 PLACEHOLDER = {"postInternalSessionConfigSync": {200, 501}, "postFunctionsSync": {404}, "postKillProcess": {400},
                "postPackages": {422, 501}, "getPackagesId": {404}, "deletePackagesId": {404},
-               "postSandboxesIdKillProcess": {400}, "postConsoleLogin": {403}}
+               "postSandboxesIdKillProcess": {400}, "postConsoleLogin": {403}, "getExecutionsIdToolCalls": {404}}
 ENDLESS = {"postSandboxesIdFilesWatch", "getMcp"}  # streams that end with their client alone
 
 
