@@ -502,7 +502,8 @@ static int refuse_argument(const struct published *t, struct json_value properti
     struct json_value name, v;
     size_t at = 0, n = 0;
 
-    while (json_object_next(properties, &at, &name, &v) && n + name.n + 2 < sizeof known)
+    while (properties.p && json_object_next(properties, &at, &name, &v) &&
+           n + name.n + 2 < sizeof known)
         n += (size_t)snprintf(known + n, sizeof known - n, "%s%.*s", n > 0 ? ", " : "",
                               (int)name.n - 2, name.p + 1);
     return err_set(e, ERR_CALLER, "%s: there is no argument %.*s; %s%s", t->name,

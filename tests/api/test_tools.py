@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import harness
-from mcp_client import MODERN, Client, text_of
+from mcp_client import MODERN, Client, events_of, text_of
 
 pytestmark = pytest.mark.skipif(not (harness.BUILD / "sandbox-inspect").exists(), reason="built without grammars (tools/fetch-grammars)")
 
@@ -195,6 +195,26 @@ def much(): "x"; return len(bytearray(200 << 20))
     assert client.call("reach")["structuredContent"]["result"] in ("OSError", "ConnectionRefusedError", "PermissionError", "TimeoutError")
     assert client.call("setting")["structuredContent"] == {"result": "here"}
     assert client.call("much")["isError"]
+
+
+def test_a_function_tells_its_progress(daemon):
+    put(daemon, "b", '''
+from sbx import progress
+def work(steps: int):
+    "Works."
+    for i in range(steps):
+        progress(i + 1, steps, f"step {i}")
+    return "done"
+''')
+    client = Client(daemon)
+    answer = client.post("tools/call", {"name": "work", "arguments": {"steps": 3}, "_meta": {"progressToken": "p"}})
+    events = events_of(answer.text)
+    told = [event["params"] for event in events if event.get("method") == "notifications/progress"]
+    assert [(one["message"], one["progress"], one["total"]) for one in told] == [("step 0", 1, 3), ("step 1", 2, 3), ("step 2", 3, 3)]
+    assert events[-1]["result"]["structuredContent"] == {"result": "done"}
+    assert client.call("work", steps=2)["structuredContent"] == {"result": "done"}, "nobody asked for it"
+    over_rest = daemon.request("POST", "/v1/tools/call", json={"tool": "work", "arguments": {"steps": 2}}).json()
+    assert over_rest["result"] == "done"
 
 
 # ---- definitions ----

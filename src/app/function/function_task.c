@@ -55,6 +55,7 @@ void function_forget(struct function_task *f)
     f->order.refused = NULL;
     f->order.item = NULL;
     f->order.event = NULL;
+    f->order.progress = NULL;
 }
 
 /* ---- how a step went ---- */

@@ -69,10 +69,11 @@ struct function_order {
     function_render_fn *render;
     function_done_fn *done; /* NULL: the client is gone */
     function_refused_fn *refused;
-    function_item_fn *item; /* not NULL: items of a generator one by one */
-    sync_event_fn *event;   /* of changes that go back, while they do; or NULL */
-    size_t shown_max;       /* of the result; 0: all of it */
-    uint64_t memory_max;    /* bytes, if that is less than is configured; 0: as configured */
+    function_item_fn *item;    /* not NULL: items of a generator one by one */
+    sync_event_fn *event;      /* of changes that go back, while they do; or NULL */
+    run_progress_fn *progress; /* JSON that the program tells while it runs, unchecked; or NULL */
+    size_t shown_max;          /* of the result; 0: all of it */
+    uint64_t memory_max;       /* bytes, if that is less than is configured; 0: as configured */
     void *user;
 };
 

@@ -14,6 +14,14 @@ static void on_item(void *user, const char *json, size_t n)
         run_frames_pause(f->task.run);
 }
 
+static void on_progress(void *user, const char *json, size_t n)
+{
+    struct function_task *f = user;
+
+    if (f->order.progress)
+        f->order.progress(f->order.user, json, n);
+}
+
 static size_t given_bytes(const struct call_args *a)
 {
     size_t n = 4; /* the brackets of both */
@@ -61,7 +69,8 @@ static int plan(struct call *c, struct err *e)
 
 enum task_go call_run(struct task *t, struct err *e)
 {
-    const struct run_events events = {.item = on_item, .file = call_on_file};
+    const struct run_events events = {
+        .item = on_item, .file = call_on_file, .progress = on_progress};
     struct call *c = call_of(t);
     struct err why;
 

@@ -152,16 +152,23 @@ static void tell_progress(struct mcp_exchange *x, double progress, double total,
     mcp_notify(x, "notifications/progress", json.p, json.n);
 }
 
-void mcp_own_progress(struct mcp_exchange *x, double done, double total, const char *words)
+void mcp_own_progress(struct mcp_exchange *x, struct json_value data)
 {
+    struct json_value text = json_member(data, "text"), all = json_member(data, "total");
+    cleanup_with(buf_done) struct buf words = BUF_INIT(data.n);
     struct mcp_own *own = &x->own;
+    double done = 0, total = 0;
 
+    if (!json_to_double(json_member(data, "done"), &done) || done < 0)
+        return;
     if (!own->told)
         own->base = x->progress > 0 ? x->progress : 0;
     own->told = true;
-    own->total = total < 0 ? -1 : own->base + total;
+    own->total = all.p && json_to_double(all, &total) ? own->base + total : -1;
     own->at_us = clock_us();
-    (void)snprintf(own->words, sizeof own->words, "%s", words ? words : "");
+    if (text.p && text.type == JSON_STRING)
+        (void)!json_decode_string(text, JSON_LENIENT_UTF8, &words);
+    (void)snprintf(own->words, sizeof own->words, "%s", words.p ? words.p : "");
     tell_progress(x, own->base + done, own->total, own->words);
 }
 

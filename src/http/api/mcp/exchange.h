@@ -96,8 +96,8 @@ void mcp_fail_with(struct mcp_exchange *x, int status, enum rpc_code code, const
 void mcp_wait(struct mcp_exchange *x, const struct mcp_worker *w);
 /* Sends a notification now, on the stream of events, if the client takes one. `params`: JSON. */
 void mcp_notify(struct mcp_exchange *x, const char *method, const char *params, size_t n);
-/* A program tells its own progress; total < 0: none. */
-void mcp_own_progress(struct mcp_exchange *x, double done, double total, const char *words);
+/* A program tells its own progress: {"done", "total", "text"}; anything else is nothing. */
+void mcp_own_progress(struct mcp_exchange *x, struct json_value data);
 /* A client asks for the events of a stream of this session after that one: they are sent, and the
  * stream goes on as the answer to this call, or ends. */
 void mcp_resume(struct http_call *c, struct mcp_session *m, uint32_t stream, uint32_t after);

@@ -176,26 +176,12 @@ static void on_event(void *user, const char *type, const struct cell_message *m)
     }
 }
 
-static void tell_progress(struct cell_run *c, struct json_value data)
-{
-    struct json_value text = json_member(data, "text"), total = json_member(data, "total");
-    struct buf words = BUF_INIT(REPORT_STREAM_MAX);
-    double done = 0, all = -1;
-
-    decode(text, &words);
-    if (total.p && !json_to_double(total, &all))
-        all = -1;
-    if (json_to_double(json_member(data, "done"), &done) && done >= 0)
-        mcp_own_progress(c->report->t->x, done, all, words.p);
-    buf_done(&words);
-}
-
 static void on_asks(void *user, enum cell_ask what, const struct cell_message *m)
 {
     struct cell_run *c = user;
 
     if (what == CELL_TELLS_PROGRESS)
-        tell_progress(c, m->data);
+        mcp_own_progress(c->report->t->x, m->data);
     else
         code_run_asks(c->code, what, m);
 }

@@ -47,6 +47,16 @@ static void on_stop(void *user)
     tool_free(t);
 }
 
+static void on_progress(void *user, const char *json, size_t n)
+{
+    struct function_run *f = user;
+    struct json_value v;
+    struct err e;
+
+    if (json_parse(json, n, 0, &v, &e) == 0)
+        mcp_own_progress(f->t->x, v);
+}
+
 static void on_done(void *user, const struct call_result *r, struct buf *members)
 {
     struct function_run *f = user;
@@ -85,6 +95,7 @@ static void run(struct tool_call *t, struct buf *body, const struct published_or
         .render = mcp_function_result,
         .done = on_done,
         .refused = on_refused,
+        .progress = on_progress,
         .shown_max = a->config.mcp_output_chars,
         .user = f,
     };
