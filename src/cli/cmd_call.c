@@ -28,18 +28,6 @@ static int put_code(const struct args *a, struct jw *w)
     return 0;
 }
 
-/* JSON is what it says, anything else is a text. */
-static void put_value(struct jw *w, const char *text)
-{
-    struct json_value v;
-    struct err e;
-
-    if (json_parse(text, strlen(text), 0, &v, &e) == 0)
-        jw_raw(w, v.p, v.n);
-    else
-        jw_string(w, text);
-}
-
 /* Length of the name in front of "=": 0 if this is a value only. */
 static size_t name_n(const char *text)
 {

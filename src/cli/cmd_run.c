@@ -47,6 +47,10 @@ static int write_request(const struct args *a, const char *language, const struc
         jw_kv_string(&w, "timeout", timeout);
     if (put_pairs(&w, a, "env", "env_vars") < 0)
         return -1;
+    if (args_option(a, "network")) {
+        jw_key(&w, "network");
+        put_value(&w, args_option(a, "network"));
+    }
     if (event) {
         if (json_parse(event, strlen(event), 0, &v, &e) < 0) {
             (void)fprintf(stderr, "sbx: --event: %s\n", e.text);

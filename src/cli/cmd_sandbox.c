@@ -47,6 +47,10 @@ static int write_wishes(const struct args *a, struct buf *body)
             return -1;
         jw_object_end(&w);
     }
+    if (args_option(a, "network")) {
+        jw_key(&w, "network");
+        put_value(&w, args_option(a, "network"));
+    }
     put_text(&w, a, "template");
     put_text(&w, a, "packages");
     put_text(&w, a, "isolation");

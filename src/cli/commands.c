@@ -12,6 +12,7 @@
 #define CWD     {'C', "cwd", "DIRECTORY", "where it begins; default: the sandbox's own"}
 #define ENV     {'e', "env", "NAME=VALUE", "a variable; may be repeated"}
 #define CELL    {'c', "code", "CODE", "run this as one cell"}, {'x', "context", "ID", "of a live interpreter; default: one of its own"}
+#define NETWORK {'N', "network", "RULES", "what it may reach: none, public, or an object in JSON; default: nothing"}
 #define TIMEOUT {'t', "timeout", "SECONDS", "after which it is killed"}
 
 static const struct command rows[] = {
@@ -25,7 +26,7 @@ static const struct command rows[] = {
  OPTIONS({'l', "language", "LANGUAGE", "python, javascript or shell; default: by the ending of FILE"},
          {'e', "event", "JSON", "object for the handler"},
          {'E', "env", "NAME=VALUE", "a variable; may be repeated"},
-         {'t', "timeout", "SECONDS", "wall time"}),
+         {'t', "timeout", "SECONDS", "wall time"}, NETWORK),
  EXAMPLES({"sbx run hello.py", "runs it; the language is known by .py"},
           {"echo 'echo hi' | sbx run -l shell -", "runs what comes from a pipe"},
           {"sbx run -e '{\"name\": \"world\"}' handler.js", "calls handler() with an event"})},
@@ -152,6 +153,7 @@ static const struct command rows[] = {
          {'L', "lifetime", "SECONDS", "after which its life ends; 0: never"},
          {'T', "template", "NAME", "what it is made from"},
          {'P', "packages", "SET", "a set of packages"},
+         NETWORK,
          {'i', "isolation", "JAIL", "a jail that the operator allows"},
          {'M', "metadata", "NAME=VALUE", "a label; may be repeated"}),
  EXAMPLES({"sbx sandbox create build -m 1024", "with 1 GiB of memory"})},

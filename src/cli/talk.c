@@ -157,6 +157,17 @@ bool member_is(struct json_value object, const char *name, const char *text)
     return v.p && json_key_is(v, text);
 }
 
+void put_value(struct jw *w, const char *text)
+{
+    struct json_value v;
+    struct err e;
+
+    if (json_parse(text, strlen(text), 0, &v, &e) == 0)
+        jw_raw(w, v.p, v.n);
+    else
+        jw_string(w, text);
+}
+
 int put_pairs(struct jw *w, const struct args *a, const char *option, const char *name)
 {
     const char *pair;

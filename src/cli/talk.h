@@ -50,5 +50,7 @@ char *member_text(struct json_value object, const char *name);
 int64_t member_int(struct json_value object, const char *name);
 double member_double(struct json_value object, const char *name);
 bool member_is(struct json_value object, const char *name, const char *text);
+/* JSON is what it says, anything else is a text. */
+void put_value(struct jw *w, const char *text);
 /* Appends a member "name": {"K": "V", ...} from options NAME=VALUE. -1 after saying why. */
 must_check int put_pairs(struct jw *w, const struct args *a, const char *option, const char *name);

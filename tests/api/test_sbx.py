@@ -121,6 +121,14 @@ def test_run_tells_a_timeout(daemon):
     assert ran.returncode == 124 and "timeout" in ran.stderr, ran
 
 
+def test_what_a_run_and_a_sandbox_may_reach_is_passed_on(daemon):
+    assert sbx(daemon, "run", "--network", "none", "-l", "shell", "-", stdin="echo ran").stdout == "ran\n"
+    ran = sbx(daemon, "run", "--network", '{"mode": "nonsense"}', "-l", "shell", "-")
+    assert ran.returncode == 125 and "network" in ran.stderr
+    ran = sbx(daemon, "sandbox", "create", "--network", "nonsense")
+    assert ran.returncode == 125 and "network" in ran.stderr
+
+
 def test_run_json_is_the_result(daemon):
     ran = sbx(daemon, "run", "--json", "-l", "shell", "-", stdin="echo out; exit 3")
     assert ran.returncode == 3 and json.loads(ran.stdout)["stdout"] == "out\n"
