@@ -60,7 +60,7 @@ static enum egress_host_kind read_address(const char *p, size_t n, char out[EGRE
     uint8_t raw[16];
     int family;
 
-    if (n >= sizeof text)
+    if (n >= sizeof text || memchr(p, '\0', n))
         return EGRESS_HOST_BAD;
     memcpy(text, p, n);
     text[n] = '\0';

@@ -21,11 +21,13 @@ static enum egress_verdict read_authority(struct request *r, const char *p, size
 static enum egress_verdict read_absolute(struct request *r)
 {
     static const char scheme[] = "http://";
-    const char *authority = r->head.target + sizeof scheme - 1;
-    size_t n = strcspn(authority, "/?#");
+    const char *authority;
+    size_t n;
 
     if (strncasecmp(r->head.target, scheme, sizeof scheme - 1) != 0)
         return EGRESS_BAD_REQUEST;
+    authority = r->head.target + sizeof scheme - 1;
+    n = strcspn(authority, "/?#");
     r->absolute = true;
     r->target = authority[n] == '/' ? authority + n : "/";
     if (authority[n] && authority[n] != '/')
