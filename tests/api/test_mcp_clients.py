@@ -81,6 +81,7 @@ SCENARIOS = [
     ("tools-call-embedded-resource", [HANDSHAKE, MODERN], ()),
     ("tools-call-mixed-content", [HANDSHAKE, MODERN], ()),
     ("tools-call-error", [HANDSHAKE, MODERN], ()),
+    ("tools-call-with-progress", [HANDSHAKE, MODERN], ()),
 ]
 
 

@@ -48,3 +48,14 @@ def test_logging_tool() -> str:
 def test_streaming_elicitation() -> str:
     """Asks its client for nothing."""
     return "done"
+
+
+def test_tool_with_progress() -> str:
+    """Tells how far it is, three times."""
+    import time
+
+    from sbx import progress
+    for done in (0, 50, 100):
+        progress(done, 100)
+        time.sleep(0.05)
+    return "done"
