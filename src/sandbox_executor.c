@@ -367,7 +367,7 @@ static int inside_open(struct daemon *d, struct err *e)
 /* A port that nobody asked for may be taken; one that was asked for must be had. */
 static int proxy_start(struct app *a, struct err *e)
 {
-    if (expose_open(a, &a->expose, e) == 0)
+    if (expose_open(a, &a->ways.expose, e) == 0)
         return 0;
     (void)explain_port(e, "PROXY_PORT");
     if (a->config.origin[OPTION_proxy_port] != CONFIG_DEFAULT)
@@ -387,11 +387,11 @@ static void way_out(struct app *a)
         return;
     if (r < 0)
         (void)err_sys(&e, r, "our own program");
-    if (r == 0 && egress_start(directory, a->config.egress_hosts_file, &a->egress, &e) == 0 &&
-        egress_open(a->egress, a->base, &a->log, a->config.egress_doors_max, &e) == 0)
+    if (r == 0 && egress_start(directory, a->config.egress_hosts_file, &a->ways.egress, &e) == 0 &&
+        egress_open(a->ways.egress, a->base, &a->log, a->config.egress_doors_max, &e) == 0)
         return;
     log_event(&a->log, LOG_WARN, "no_egress", LOG_STR("error", e.text));
-    egress_close(take_ptr(&a->egress));
+    egress_close(take_ptr(&a->ways.egress));
 }
 
 static int start(struct daemon *d, struct err *e)
@@ -535,11 +535,11 @@ static void stop(struct daemon *d)
     http_server_free(d->http);
     a->http = NULL;
     sandboxes_close(a->sandboxes);
-    expose_close(a->expose);
+    expose_close(a->ways.expose);
     work_pool_close(a->work); /* delivers what was under way */
     shelf_stop(a->packages.shelf);
     app_done(a);
-    egress_close(a->egress);
+    egress_close(a->ways.egress);
     shelf_close(a->packages.shelf);
     report_close(a);
     store_close(a->store);
@@ -599,7 +599,7 @@ static int serve(struct daemon *d)
     }
     log_event(&a->log, LOG_INFO, "listening", LOG_STR("host", a->config.host),
               LOG_INT("port", http_server_port(d->http)), LOG_STR("version", SBX_VERSION),
-              LOG_INT("proxy_port", a->expose ? expose_port(a->expose) : 0),
+              LOG_INT("proxy_port", a->ways.expose ? expose_port(a->ways.expose) : 0),
               LOG_STR("jail", a->jail->ops->name));
     warn_open(d);
     banner(d);

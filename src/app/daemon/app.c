@@ -54,7 +54,7 @@ void app_stop_unattended(struct app *a, enum end_reason why)
 
     TAILQ_FOREACH(x, &a->registry.active, in.link)
     {
-        if (LIST_EMPTY(&x->waiters))
+        if (LIST_EMPTY(&x->audience.waiters))
             execution_stop(x, why);
     }
     calls_stop_unattended(&a->functions.calls, why);
@@ -131,9 +131,9 @@ int app_init(struct app *a, struct err *e)
         return err_set(e, ERR_HOST, "no memory for an event");
     if (workspaces_open(a, a->workspace.dir, &a->workspace.all, e) < 0)
         return -1;
-    if (a->config.mcp && mcp_sessions_open(a, &a->mcp, e) < 0)
+    if (a->config.mcp && mcp_sessions_open(a, &a->mcp_side.sessions, e) < 0)
         return -1;
-    if (toolbox_open(a, &a->tools, e) < 0)
+    if (toolbox_open(a, &a->mcp_side.tools, e) < 0)
         return -1;
     if (a->config.retain_on_disk && a->config.retain_count > 0)
         return kept_disk_open(a, &a->retained.disk, e);
@@ -148,9 +148,9 @@ void app_done(struct app *a)
     survey_stop(a);
     kept_disk_stop(a->retained.disk);
     workspaces_stop(a->workspace.all);
-    toolbox_close(take_ptr(&a->tools));
-    mcp_sessions_close(a->mcp); /* what it ends still counts in it */
-    a->mcp = NULL;
+    toolbox_close(take_ptr(&a->mcp_side.tools));
+    mcp_sessions_close(a->mcp_side.sessions); /* what it ends still counts in it */
+    a->mcp_side.sessions = NULL;
     a->admission.granting = true; /* what is freed now makes room for nobody */
     run_after_all(a->engine);
     for (size_t i = 0; i < JAILS_MAX; i++)

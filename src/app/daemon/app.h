@@ -93,11 +93,15 @@ struct app {
         struct dependencies dependencies;
         struct package_sets sets;
     } packages;
-    struct egress *egress;       /* owned by main: the way out; NULL: there is none */
+    struct {
+        struct egress *egress; /* owned by main: the way out; NULL: there is none */
+        struct expose *expose; /* owned by main: the proxy into the default sandbox, or NULL */
+    } ways;
     struct sandboxes *sandboxes; /* owned by main: persistent ones */
-    struct expose *expose;       /* owned by main: the proxy into the default one, or NULL */
-    struct mcp_sessions *mcp;    /* owned; NULL: not offered */
-    struct toolbox *tools;       /* owned: published ones */
+    struct {
+        struct mcp_sessions *sessions; /* owned; NULL: not offered */
+        struct toolbox *tools;         /* owned: published ones */
+    } mcp_side;
     struct metrics metrics;
     struct {
         uint64_t started_us;

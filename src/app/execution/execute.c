@@ -95,7 +95,7 @@ static void spread(struct execution *x, enum execution_news what)
 {
     struct execution_follower *f, *next;
 
-    for (f = LIST_FIRST(&x->followers); f; f = next) {
+    for (f = LIST_FIRST(&x->audience.followers); f; f = next) {
         next = LIST_NEXT(f, link);
         f->news(f->user, what);
     }
@@ -106,7 +106,7 @@ static void tell(struct task *t)
     struct execution *x = of(t);
     struct execution_waiter *w;
 
-    while ((w = LIST_FIRST(&x->waiters))) {
+    while ((w = LIST_FIRST(&x->audience.waiters))) {
         LIST_REMOVE(w, link);
         w->done(w->user, x);
     }
@@ -591,9 +591,9 @@ static struct execution *execution_new(struct app *a, const struct exec_order *o
     x->task.plan_free = a->languages.ops->plan_free;
     x->artifacts.max = a->config.artifacts_max;
     x->collecting.hash_left = o->spec->limits.workspace_max;
-    x->unattended = !o->waiter || o->webhook;
+    x->audience.unattended = !o->waiter || o->webhook;
     if (o->waiter)
-        LIST_INSERT_HEAD(&x->waiters, o->waiter, link);
+        LIST_INSERT_HEAD(&x->audience.waiters, o->waiter, link);
     if (o->digest)
         memcpy(x->digest, o->digest, sizeof x->digest);
     keep(x->session_id, sizeof x->session_id, o->session_id);
@@ -778,14 +778,14 @@ bool execution_is_same(const struct execution *x, const unsigned char *digest)
 void execution_join(struct execution *x, struct execution_waiter *w)
 {
     if (w)
-        LIST_INSERT_HEAD(&x->waiters, w, link);
+        LIST_INSERT_HEAD(&x->audience.waiters, w, link);
     else
-        x->unattended = true;
+        x->audience.unattended = true;
 }
 
 void execution_follow(struct execution *x, struct execution_follower *f)
 {
-    LIST_INSERT_HEAD(&x->followers, f, link);
+    LIST_INSERT_HEAD(&x->audience.followers, f, link);
 }
 
 void execution_unfollow(struct execution_follower *f)
@@ -796,7 +796,7 @@ void execution_unfollow(struct execution_follower *f)
 void execution_leave(struct execution *x, struct execution_waiter *w)
 {
     LIST_REMOVE(w, link);
-    if (LIST_EMPTY(&x->waiters) && !x->unattended)
+    if (LIST_EMPTY(&x->audience.waiters) && !x->audience.unattended)
         execution_stop(x, END_CANCELLED);
 }
 

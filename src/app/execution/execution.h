@@ -140,9 +140,11 @@ struct execution {
         struct egress_policy *policy; /* owned: until it runs */
         struct network *of;           /* owned; NULL: it has none */
     } network;
-    bool unattended; /* its request did not wait: it goes on when followers leave */
-    LIST_HEAD(execution_waiters, execution_waiter) waiters;
-    LIST_HEAD(execution_followers, execution_follower) followers;
+    struct {
+        LIST_HEAD(execution_waiters, execution_waiter) waiters;
+        LIST_HEAD(execution_followers, execution_follower) followers;
+        bool unattended; /* its request did not wait: it goes on when followers leave */
+    } audience;
 };
 TAILQ_HEAD(execution_list, execution);
 

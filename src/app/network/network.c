@@ -60,7 +60,7 @@ int network_open(struct app *a, const struct jail *j, const struct egress_policy
     (void)snprintf(n->owner, sizeof n->owner, "%s", owner);
     egress_words(p, n->reach, sizeof n->reach);
     n->gate = (struct net_gate){n->ports, net_ports(p, n->ports), on_listening, n};
-    if (egress_door_open(a->egress, p, on_row, n, &n->door, e) < 0) {
+    if (egress_door_open(a->ways.egress, p, on_row, n, &n->door, e) < 0) {
         free(n);
         return -1;
     }

@@ -313,7 +313,7 @@ static int door_open(struct dependency_sync *s, struct err *e)
         return err_set(e, ERR_HOST, "no memory for a policy");
     return policy_make(s, p, e) < 0
                ? -1
-               : egress_door_open(s->app->egress, p, on_row, s, &s->out.door, e);
+               : egress_door_open(s->app->ways.egress, p, on_row, s, &s->out.door, e);
 }
 
 /* ---- the plan ---- */

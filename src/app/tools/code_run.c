@@ -70,8 +70,8 @@ static int allow(struct code_run *r, struct bytes name, struct err *e)
                        "allow_tools: '%.64s' is neither a name nor the beginning of one with * "
                        "behind it",
                        name.p);
-    if (!star && !toolbox_tool(r->app->tools, name.p, name.n) &&
-        !upstreams_tool(r->app->tools->upstreams, name.p, name.n))
+    if (!star && !toolbox_tool(r->app->mcp_side.tools, name.p, name.n) &&
+        !upstreams_tool(r->app->mcp_side.tools->upstreams, name.p, name.n))
         return err_set(e, ERR_CALLER, "allow_tools: there is no tool '%.64s'", name.p);
     r->allowed[r->allowed_n] = strndup(name.p, name.n);
     if (!r->allowed[r->allowed_n])
@@ -254,9 +254,9 @@ static void call_drop(struct code_call *c)
 static void begin(struct code_call *c)
 {
     struct app *a = c->run->app;
-    const struct published *tool = toolbox_tool(a->tools, c->tool, strlen(c->tool));
+    const struct published *tool = toolbox_tool(a->mcp_side.tools, c->tool, strlen(c->tool));
     struct upstream_tool *remote =
-        tool ? NULL : upstreams_tool(a->tools->upstreams, c->tool, strlen(c->tool));
+        tool ? NULL : upstreams_tool(a->mcp_side.tools->upstreams, c->tool, strlen(c->tool));
     struct function_order order = {.request_id = "",
                                    .asked_us = clock_us(),
                                    .render = render,
@@ -277,7 +277,7 @@ static void begin(struct code_call *c)
     else if (remote && upstream_call(remote, arguments, on_remote, c, &c->remote, &e) < 0)
         on_refused(c, &e);
     else if (tool &&
-             published_call(a->tools,
+             published_call(a->mcp_side.tools,
                             &(struct published_order){tool, arguments, CODE_CALL_MS / MS_PER_S},
                             &order, &c->call, &e) < 0)
         on_refused(c, &e);
@@ -444,7 +444,7 @@ static void look_at(struct searching *s, const struct found *f)
 
 static void look_at_all(struct searching *s)
 {
-    struct toolbox *t = s->run->app->tools;
+    struct toolbox *t = s->run->app->mcp_side.tools;
     struct published **all = toolbox_sorted(t);
     const struct upstream_tool *remote;
 
@@ -513,7 +513,7 @@ void code_run_write(const struct code_run *r, struct buf *out)
 
 void code_run_keep(struct code_run *r, const char *id)
 {
-    code_journal_keep(r->app->tools->journals, &r->journal, id);
+    code_journal_keep(r->app->mcp_side.tools->journals, &r->journal, id);
 }
 
 void code_run_free(struct code_run *r)

@@ -123,8 +123,8 @@ static void store_done(struct work *w)
             toolbox_take_out(t, old);
         }
         log_change(p);
-        if (t->app->mcp)
-            mcp_tools_changed(t->app->mcp);
+        if (t->app->mcp_side.sessions)
+            mcp_tools_changed(t->app->mcp_side.sessions);
     }
     finish(p, b);
 }

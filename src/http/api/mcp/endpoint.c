@@ -193,7 +193,7 @@ static void initialize(struct mcp_exchange *x)
     version = mcp_handshake_version(name);
     if (!version)
         version = mcp_versions[1];
-    m = mcp_session_open(x->app->mcp, version, mcp_token(x->call));
+    m = mcp_session_open(x->app->mcp_side.sessions, version, mcp_token(x->call));
     if (!m) {
         mcp_fail(x, RPC_INTERNAL, NULL, "out of memory");
         return;
@@ -219,7 +219,7 @@ static struct mcp_session *session_of(struct mcp_exchange *x)
                       "Mcp-Session-Id is missing; send initialize first");
         return NULL;
     }
-    m = mcp_session_find(x->app->mcp, id, mcp_token(x->call));
+    m = mcp_session_find(x->app->mcp_side.sessions, id, mcp_token(x->call));
     if (!m)
         mcp_fail_with(x, 404, RPC_INVALID_REQUEST, NULL,
                       "Session not found; send initialize again");
@@ -429,7 +429,7 @@ static struct stream *stream_begin(struct http_call *c, struct mcp_session *m)
     }
     (void)event_add(s->timer, &beat);
     s->call = c;
-    s->metrics = &a->mcp->metrics;
+    s->metrics = &a->mcp_side.sessions->metrics;
     s->metrics->streams++;
     s->wants_tools = true;
     s->listener.tools_changed = on_tools_changed;
@@ -438,7 +438,7 @@ static struct stream *stream_begin(struct http_call *c, struct mcp_session *m)
     http_on_drain(c, on_stream_drained, s);
     sse_begin_unchanged(&s->sse, c);
     (void)http_stream_write(c, ":\n\n", 3);
-    mcp_listen(a->mcp, m, &s->listener);
+    mcp_listen(a->mcp_side.sessions, m, &s->listener);
     return s;
 }
 
@@ -484,7 +484,7 @@ static struct mcp_session *session_named(struct http_call *c, int missing)
         mcp_refuse(c, missing, "Mcp-Session-Id is missing");
         return NULL;
     }
-    m = mcp_session_find(http_app(c)->mcp, id, mcp_token(c));
+    m = mcp_session_find(http_app(c)->mcp_side.sessions, id, mcp_token(c));
     if (!m)
         mcp_refuse(c, 404, "Session not found; send initialize again");
     return m;

@@ -58,7 +58,7 @@ struct mcp_exchange *mcp_exchange_new(struct http_call *c)
 
 static void exchange_free(struct mcp_exchange *x)
 {
-    struct mcp_metrics *m = &x->app->mcp->metrics;
+    struct mcp_metrics *m = &x->app->mcp_side.sessions->metrics;
 
     if (x->message.kind == RPC_REQUEST && x->message.method[0])
         mcp_count_request(m, x->message.method, x->modern, x->outcome);
@@ -98,7 +98,7 @@ static void begin_stream(struct mcp_exchange *x)
     if (x->streaming || !x->takes_events || !x->call)
         return;
     x->streaming = true;
-    x->app->mcp->metrics.streams++;
+    x->app->mcp_side.sessions->metrics.streams++;
     sse_begin_unchanged(&x->sse, x->call);
     send_first(x);
 }

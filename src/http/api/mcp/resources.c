@@ -73,7 +73,7 @@ static void write_file(struct jw *w, const struct left_file *f)
 void mcp_write_resources(const struct mcp_exchange *x, struct jw *w)
 {
     const struct app *a = x->app;
-    uint64_t owner = mcp_owner(a->mcp, mcp_token(x->call));
+    uint64_t owner = mcp_owner(a->mcp_side.sessions, mcp_token(x->call));
     const struct left_file *f;
     size_t n = 0;
 
@@ -84,7 +84,7 @@ void mcp_write_resources(const struct mcp_exchange *x, struct jw *w)
     jw_kv_string(w, "title", "Guide to the sandboxes");
     jw_kv_string(w, "description", "Languages with versions, packages, limits and rules");
     jw_object_end(w);
-    TAILQ_FOREACH(f, &a->mcp->left.list, link)
+    TAILQ_FOREACH(f, &a->mcp_side.sessions->left.list, link)
     if (f->owner == owner && n < LISTED_MAX && sandboxes_get(a->sandboxes, f->sandbox)) {
         write_file(w, f);
         n++;

@@ -56,7 +56,7 @@ struct run_report *report_new(struct tool_call *t, struct persistent *home)
     (void)snprintf(t->run, sizeof t->run, "%s", r->id);
     r->t = t;
     r->home = home;
-    r->owner = t->x->call ? mcp_owner(t->x->app->mcp, mcp_token(t->x->call)) : 0;
+    r->owner = t->x->call ? mcp_owner(t->x->app->mcp_side.sessions, mcp_token(t->x->call)) : 0;
     r->text_alone = strcmp(t->x->app->config.mcp_structured, "never") == 0;
     r->output.shown_max = t->x->app->config.mcp_output_chars;
     (void)snprintf(r->ran.place, sizeof r->ran.place, "%s", home->id);
@@ -491,7 +491,7 @@ static void note_files(struct run_report *r)
 
     for (size_t i = 0; i < r->found.n; i++) {
         (void)snprintf(path, sizeof path, WORKSPACE "%s", r->found.all[i].path);
-        left_files_note(&r->t->x->app->mcp->left, r->owner, r->home->id, path,
+        left_files_note(&r->t->x->app->mcp_side.sessions->left, r->owner, r->home->id, path,
                         r->found.all[i].size);
     }
 }

@@ -190,7 +190,7 @@ static void tell(const struct tool_call *t)
     struct app *a = t->x->app;
     uint64_t took_us = clock_us() - t->x->began_us;
 
-    mcp_count_tool(&a->mcp->metrics, t->tool->name, took_us);
+    mcp_count_tool(&a->mcp_side.sessions->metrics, t->tool->name, took_us);
     log_event(&a->log, LOG_INFO, "tool_called", LOG_STR("tool", t->tool->name),
               LOG_STR("era", t->x->modern ? "modern" : "handshake"), LOG_STR("run", t->run),
               LOG_STR("outcome", mcp_outcome_name(t->outcome)),
@@ -276,7 +276,7 @@ void mcp_tool_call(struct mcp_exchange *x, struct mcp_session *session)
         return;
     }
     tool = mcp_tool_find((struct bytes){name.p + 1, name.n - 2});
-    published = tool ? NULL : toolbox_tool(x->app->tools, name.p + 1, name.n - 2);
+    published = tool ? NULL : toolbox_tool(x->app->mcp_side.tools, name.p + 1, name.n - 2);
     if (tool ? !mcp_tool_is_offered(x->app, tool->name) : !published) {
         mcp_fail(x, RPC_INVALID_PARAMS, NULL, "Unknown tool: %.*s", (int)name.n - 2, name.p + 1);
         return;

@@ -43,7 +43,7 @@ static void write_tool(struct jw *w, const struct published *t)
 
 static void list(struct tool_call *t)
 {
-    struct published **all = toolbox_sorted(t->x->app->tools);
+    struct published **all = toolbox_sorted(t->x->app->mcp_side.tools);
     struct tool_result r = TOOL_RESULT;
     struct jw w = JW(&r.data);
 
@@ -142,7 +142,7 @@ static void on_done(void *user, const struct bundle *b, bool made, const struct 
 
 static int begin(struct defining *d, const struct tool_define_tools *a, struct err *e)
 {
-    struct toolbox *tools = d->t->x->app->tools;
+    struct toolbox *tools = d->t->x->app->mcp_side.tools;
     const char *language = languages[a->language];
     const struct change_order change = {
         .bundle = a->bundle, .by = "mcp", .done = on_done, .user = d};

@@ -114,7 +114,7 @@ static void run(struct tool_call *t, struct buf *body, const struct published_or
                        "\"sha256\":\"%s\"}",
                        p->tool->bundle->is.name.p, (long long)p->tool->bundle->is.version,
                        p->tool->bundle->is.sha256.p);
-    if ((p ? published_call(a->tools, p, &order, &f->call, &e)
+    if ((p ? published_call(a->mcp_side.tools, p, &order, &f->call, &e)
            : app_call(a, &order, &f->call, &e)) < 0) {
         on_refused(f, &e);
         return;
@@ -214,7 +214,7 @@ static void call_upstream(struct tool_call *t, struct upstream_tool *tool,
 
 static void call_by_name(struct tool_call *t, const struct tool_call_function *a)
 {
-    struct toolbox *all = t->x->app->tools;
+    struct toolbox *all = t->x->app->mcp_side.tools;
     const struct published *tool = toolbox_tool(all, a->tool.p, a->tool.n);
     struct upstream_tool *remote = upstreams_tool(all->upstreams, a->tool.p, a->tool.n);
 

@@ -78,7 +78,7 @@ static void write_open(struct jw *w, struct json_value tool)
 
 static void write_one(struct page *p, const struct mcp_tool *t, struct json_value one)
 {
-    if (t->call == tool_run_code && p->x->app->tools->upstreams)
+    if (t->call == tool_run_code && p->x->app->mcp_side.tools->upstreams)
         write_open(p->w, one);
     else
         jw_raw(p->w, one.p, one.n);
@@ -105,7 +105,7 @@ static void write_ours(struct page *p)
 
 static void write_published(struct page *p)
 {
-    struct published **all = toolbox_sorted(p->x->app->tools);
+    struct published **all = toolbox_sorted(p->x->app->mcp_side.tools);
 
     for (size_t i = 0; all && all[i]; i++) {
         const char *name = all[i]->name;

@@ -390,8 +390,8 @@ void api_metrics(struct http_call *c)
     report_gauges_set(a);
     report_count_webhooks(a);
     metrics_write(&a->metrics, a->jail->ops->name, lang_name, a, &body);
-    if (a->mcp)
-        mcp_metrics_write(a->mcp, &body);
+    if (a->mcp_side.sessions)
+        mcp_metrics_write(a->mcp_side.sessions, &body);
     write_pool(a, &body);
     write_http(a, &body);
     http_reply(c, 200, "text/plain; version=0.0.4; charset=utf-8", &body);

@@ -54,8 +54,8 @@ static void write_port(struct jw *w, const struct persistent *p)
     jw_key(w, "proxy_port");
     if (p->port[0] && own)
         jw_int(w, own);
-    else if (p->port[0] && a->expose)
-        jw_int(w, expose_port(a->expose));
+    else if (p->port[0] && a->ways.expose)
+        jw_int(w, expose_port(a->ways.expose));
     else
         jw_null(w);
 }

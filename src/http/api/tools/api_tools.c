@@ -228,7 +228,7 @@ void api_tools_publish(struct http_call *c)
         .user = w,
     };
     if (w)
-        follow(w, toolbox_publish(a->tools, &o, &w->publication, &e), &e);
+        follow(w, toolbox_publish(a->mcp_side.tools, &o, &w->publication, &e), &e);
 }
 
 void api_tools_restore(struct http_call *c)
@@ -249,7 +249,7 @@ void api_tools_restore(struct http_call *c)
                               .done = on_done,
                               .user = w};
     if (w)
-        follow(w, toolbox_restore(http_app(c)->tools, &o, &w->publication, &e), &e);
+        follow(w, toolbox_restore(http_app(c)->mcp_side.tools, &o, &w->publication, &e), &e);
 }
 
 void api_tools_delete(struct http_call *c)
@@ -260,7 +260,7 @@ void api_tools_delete(struct http_call *c)
     struct err e;
 
     if (w)
-        follow(w, toolbox_remove(http_app(c)->tools, &o, &w->publication, &e), &e);
+        follow(w, toolbox_remove(http_app(c)->mcp_side.tools, &o, &w->publication, &e), &e);
 }
 
 /* ---- looking ---- */
@@ -285,7 +285,7 @@ static void on_looked(void *user, const struct bundle *b, const struct err *why)
 void api_tools_get(struct http_call *c)
 {
     struct bytes name = bundle_of(c);
-    struct toolbox *t = http_app(c)->tools;
+    struct toolbox *t = http_app(c)->mcp_side.tools;
     const struct bundle *b = toolbox_bundle(t, name.p, name.n);
     char text[QUERY_MAX];
     int64_t version = 0;
@@ -322,7 +322,7 @@ static size_t list_room(const struct toolbox *t)
 
 void api_tools_list(struct http_call *c)
 {
-    const struct toolbox *t = http_app(c)->tools;
+    const struct toolbox *t = http_app(c)->mcp_side.tools;
     struct published **all = toolbox_sorted(t);
     struct buf body = BUF_INIT(list_room(t));
     struct jw w = JW(&body);
@@ -400,7 +400,7 @@ static void call(struct http_call *c, const struct published *tool, struct json_
         return;
     }
     w->http = c;
-    if (published_call(http_app(c)->tools,
+    if (published_call(http_app(c)->mcp_side.tools,
                        &(struct published_order){.tool = tool, .arguments = arguments}, &o,
                        &w->call, &e) == 0) {
         http_on_gone(c, on_call_gone, w);
@@ -415,7 +415,7 @@ static void call(struct http_call *c, const struct published *tool, struct json_
 void api_tool_calls(struct http_call *c)
 {
     const char *id = http_request(c)->param[0];
-    struct bytes rows = code_journal_find(http_app(c)->tools->journals, id);
+    struct bytes rows = code_journal_find(http_app(c)->mcp_side.tools->journals, id);
     struct buf body = BUF_INIT(rows.n + LIST_ROOM);
     struct jw w = JW(&body);
     struct err e;
@@ -442,7 +442,7 @@ void api_tools_call(struct http_call *c)
 
     if (!dialect_decode(c, &tools_call_shape, &b, &s))
         return;
-    tool = toolbox_tool(http_app(c)->tools, b.tool.p, b.tool.n);
+    tool = toolbox_tool(http_app(c)->mcp_side.tools, b.tool.p, b.tool.n);
     if (tool) {
         call(c, tool, b.arguments);
         return;
