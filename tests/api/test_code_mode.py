@@ -339,7 +339,10 @@ fields = dict(type="call", call=77, {fields})
 token = fields.pop("id", channel.cell)
 send("I", json.dumps({{"id": token, **fields}}).encode())
 if select.select([3], [], [], 2 if token != channel.cell else 60)[0]:
-    answer = json.loads(os.read(3, 65536)[9:])
+    frame = os.read(3, 65536)
+    while len(frame) < 9 or len(frame) < 9 + int(frame[1:9], 16):
+        frame += os.read(3, 65536)
+    answer = json.loads(frame[9:])
     assert answer["call"] == 77
     said = "ok" if answer["ok"] else answer["error"]["type"]
 else:

@@ -78,9 +78,14 @@ def test_a_value_of_a_tool(hostile, client):
             tool(client, "run_code", code=code)
 
 
+PICTURES = r"""for i in 1 2 3 4; do
+    { printf '\211PNG\r\n\032\n\0\0\0\rIHDR\0\0\4\0\0\0\4\0\10\2\0\0\0'; head -c 3000000 /dev/urandom; } >p$i.png
+done"""
+
+
 def test_pictures_of_a_tool(hostile, client):
     with watch(hostile):
-        result = tool(client, "run_command", command="for i in 1 2 3 4; do head -c 3000000 /dev/urandom >p$i.png; done")
+        result = tool(client, "run_command", command=PICTURES)
     assert [block["type"] for block in result["content"]].count("image") == 4
     with watch(hostile):
         assert tool(client, "read_file", path="p1.png")["content"][1]["type"] == "image"

@@ -44,6 +44,10 @@ def raw(port, *said, host="127.0.0.1"):
         for text in said:
             s.sendall(text)
             got += s.recv(4096)
+        head, end, body = got.rpartition(b"\r\n\r\n")
+        length = int((head.lower().split(b"content-length: ")[1:] or [b"0"])[0].split()[0])
+        while end and len(body) < length and (more := s.recv(4096)):
+            got, body = got + more, body + more
         return got.decode("latin-1")
 """
 

@@ -21,7 +21,7 @@ await withSandbox(async (sandbox) => {
   }
 })
 
-await refused('Sandbox.create: the network of a sandbox is not filtered', /400.*nothing outside/s,
+await refused('Sandbox.create: rules that the operator does not offer', /400.*needs EGRESS/s,
   () => Sandbox.create({ network: { allowOut: ['1.1.1.1'] } }))
 await refused('Sandbox.create: volumes', /400.*no volumes/s, () =>
   Sandbox.create({ volumeMounts: { '/mnt/v': 'v' } }))

@@ -100,6 +100,8 @@ static int teardown(void **state)
     assert_int_equal(rmdir(path), 0); /* nothing is left behind */
     (void)snprintf(path, sizeof path, "%s/programs", w->state);
     assert_int_equal(rmdir(path), 0);
+    (void)snprintf(path, sizeof path, "%s/tools", w->state);
+    assert_int_equal(rmdir(path), 0);
     (void)snprintf(path, sizeof path, "%s/sessions", w->state);
     assert_int_equal(rmdir(path), 0);
     (void)snprintf(path, sizeof path, "%s/mcp.key", w->state);

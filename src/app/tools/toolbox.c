@@ -201,16 +201,17 @@ void toolbox_close(struct toolbox *t)
 
 /* ---- calling ---- */
 
-int published_call(struct toolbox *t, const struct published_order *p, struct function_order *o,
-                   struct call **ret, struct err *e)
+int published_call(struct toolbox *t, const struct published_order *p,
+                   const struct function_order *o, struct call **ret, struct err *e)
 {
     struct buf body = BUF_INIT(0);
+    struct function_order whole = *o;
 
     if (published_write_call(p, &body, e) < 0) {
         buf_done(&body);
         return -1;
     }
-    o->text = &body;
-    o->memory_max = (uint64_t)p->tool->bundle->is.memory_mb << MIB;
-    return app_call(t->app, o, ret, e);
+    whole.text = &body;
+    whole.memory_max = (uint64_t)p->tool->bundle->is.memory_mb << MIB;
+    return app_call(t->app, &whole, ret, e);
 }

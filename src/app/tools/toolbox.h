@@ -106,4 +106,4 @@ must_check int toolbox_look(struct toolbox *t, struct bytes bundle, int64_t vers
 /* As app_call(), with the text of the order made here. It ends after most_s; 0: after the time of
  * its bundle. */
 must_check int published_call(struct toolbox *t, const struct published_order *p,
-                              struct function_order *o, struct call **ret, struct err *e);
+                              const struct function_order *o, struct call **ret, struct err *e);
