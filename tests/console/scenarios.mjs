@@ -386,7 +386,9 @@ export async function restart(t) {
     await screen(page).getByText('$').first().waitFor();
     await t.askFor('restart');
     await page.getByText('This terminal is gone with its sandbox').waitFor();
-    await page.getByRole('button', {name: 'Make it anew'}).click();
+    const anew = page.getByRole('button', {name: 'Make it anew'});
+    await anew.click();
+    await anew.waitFor({state: 'detached'}); // and with it the screen of the one before
     await screen(page).getByText('$').first().waitFor();
     await page.keyboard.type('echo again-$((1 + 1))\n');
     await screen(page).getByText('again-2').waitFor();
