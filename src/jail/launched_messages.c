@@ -32,6 +32,8 @@ static void on_over(struct launched *n, const struct launch_msg *m)
         usage_files_close(&n->slots[m->slot % SLOTS_KNOWN]);
     if (!b)
         return;
+    if (b->started && !(m->flags & LAUNCH_RETIRED))
+        usage_settle(&n->slots[b->slot % SLOTS_KNOWN]);
     if (m->verb == LAUNCH_FAILED) {
         size_t len = strnlen(m->err.text, sizeof b->failure - 1);
 

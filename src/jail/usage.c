@@ -49,6 +49,7 @@ void usage_files_set(struct usage_files *u, int fds[LAUNCH_FDS_STARTED], bool v2
     for (size_t i = 0; i < LAUNCH_FDS_STARTED; i++)
         u->fd[i] = take_fd(&fds[i]);
     u->v2 = v2;
+    u->last = (struct usage_base){0};
 }
 
 void usage_files_close(struct usage_files *u)
@@ -58,9 +59,14 @@ void usage_files_close(struct usage_files *u)
 
 void usage_mark(const struct usage_files *u, struct usage_base *ret)
 {
+    *ret = u->last;
     ret->cpu_us = cpu_us(u);
-    ret->oom = number(u, FILE_OOM, "oom_kill ");
-    ret->pids = number(u, FILE_PIDS, "max ");
+}
+
+void usage_settle(struct usage_files *u)
+{
+    u->last.oom = number(u, FILE_OOM, "oom_kill ");
+    u->last.pids = number(u, FILE_PIDS, "max ");
 }
 
 void usage_mark_cpu(const struct usage_files *u, struct usage_base *ret)

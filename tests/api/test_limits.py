@@ -282,6 +282,15 @@ def test_too_many_processes_are_named(small, language, code):
     assert str(PIDS_MAX) in result["stderr"] and "process" in result["stderr"].lower()
 
 
+def test_too_many_processes_are_named_however_early(small):
+    """Also when the daemon has not heard yet where the program runs."""
+    harness.need(harness.FULL, "the limit on processes needs control groups")
+    code = "import os, time\ndef handler(e):\n    while os.fork(): pass\n    time.sleep(600)"
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        ends = list(pool.map(lambda _: small.execute(code, timeout=harness.PATIENCE)["termination"]["reason"], range(80)))
+    assert set(ends) == {"pids"}, ends
+
+
 def test_the_number_of_processes_is_bounded(small):
     code = textwrap.dedent("""
         import os, time
