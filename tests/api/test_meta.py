@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import harness
+import mcp_client
 
 META = ["/", "/health", "/info", "/metrics", "/openapi.json", "/docs", "/v1/capabilities"]
 
@@ -133,6 +134,7 @@ def test_metrics_are_prometheus_text_and_count_executions(daemon):
 
 def test_histograms_are_cumulative(daemon):
     daemon.execute("true", "shell")
+    mcp_client.Client(daemon).call("list_sandboxes")  # one of a tool has a series from its first call
     values, types = samples(daemon.request("GET", "/metrics").text)
     for name in (n for n, kind in types.items() if kind == "histogram"):
         series = {}
