@@ -278,6 +278,7 @@ HTML('<p id=seen>shown</p><b onclick="document.title=1">bold</b><script>parent.d
     await page.getByRole('button', {name: 'Restart interpreters'}).click();
     await page.getByText('The interpreters are new').waitFor();
     await page.reload();
+    await page.locator('.cell').nth(2).waitFor();
     t.check('cells are kept', await page.locator('.cell').count() === 3);
     await page.getByRole('button', {name: 'Run this cell'}).nth(1).click();
     await page.locator('.cell').nth(1).getByText('NameError').first().waitFor();
