@@ -191,3 +191,21 @@ bool os_can_be_lent(int dir)
             return true;
     return false;
 }
+
+ssize_t os_read_start(int fd, char *p, size_t n)
+{
+    size_t got = 0;
+
+    while (got < n) {
+        ssize_t more = pread(fd, p + got, n - got, (off_t)got);
+
+        if (more < 0 && errno == EINTR)
+            continue;
+        if (more < 0)
+            return -errno;
+        if (more == 0)
+            break;
+        got += (size_t)more;
+    }
+    return (ssize_t)got;
+}

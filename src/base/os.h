@@ -35,6 +35,9 @@ must_check ssize_t os_discard(int fd, int null, size_t most);
 void os_patience(int socket, int ms);
 /* What a file that is changed now gets for a time. */
 struct timespec os_file_clock(void);
+/* Its first n bytes, fewer when it ends before; a file that shrinks meanwhile is as long as it then
+ * is. -errno */
+must_check ssize_t os_read_start(int fd, char *p, size_t n);
 /* What was written to a file may go to its disk, without waiting for it. */
 void os_write_back(int fd);
 /* A file below a directory as it is, and whether we may read it, by looking alone: nothing is

@@ -186,7 +186,6 @@ void build_on_file(struct build *b, struct run_file *f)
     static const char top[] = "workspace/";
     const char *name = f->name;
     struct stat st;
-    size_t got = 0;
 
     /* With more directories than the workspace the list begins at the top. */
     if (strncmp(name, top, sizeof top - 1) == 0)
@@ -197,16 +196,8 @@ void build_on_file(struct build *b, struct run_file *f)
         b->too_large = true;
         return;
     }
-    while (got < (size_t)st.st_size) {
-        ssize_t n = pread(f->fd, b->made.p + got, (size_t)st.st_size - got, (off_t)got);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return; /* not whole: as if it were not there */
-        got += (size_t)n;
-    }
-    b->made.n = got;
+    if (os_read_start(f->fd, b->made.p, (size_t)st.st_size) == st.st_size)
+        b->made.n = (size_t)st.st_size; /* else not whole: as if it were not there */
 }
 
 int build_end(struct build *b, struct err *e)

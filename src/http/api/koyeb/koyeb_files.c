@@ -10,6 +10,7 @@
 
 #include "app/daemon/app.h"
 #include "app/sandbox/sandboxes.h"
+#include "base/os.h"
 #include "base/utf8.h"
 #include "http/api/api.h"
 #include "http/api/koyeb/koyeb.h"
@@ -263,25 +264,18 @@ void api_write_file(struct http_call *c)
 
 /* ---- /read_file ---- */
 
-/* Also on a worker thread. A file that shrinks meanwhile is as long as it then is. */
+/* Also on a worker thread. */
 static int read_all(struct file_call *f)
 {
-    size_t want = f->size;
+    ssize_t n;
 
-    f->bytes = BUF_INIT(want + 1);
-    if (buf_reserve(&f->bytes, want + 1) < 0)
+    f->bytes = BUF_INIT(f->size + 1);
+    if (buf_reserve(&f->bytes, f->size + 1) < 0)
         return ENOMEM;
-    while (f->bytes.n < want) {
-        ssize_t n = pread(f->fd, f->bytes.p + f->bytes.n, want - f->bytes.n, (off_t)f->bytes.n);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return errno;
-        if (n == 0)
-            break;
-        f->bytes.n += (size_t)n;
-    }
+    n = os_read_start(f->fd, f->bytes.p, f->size);
+    if (n < 0)
+        return (int)-n;
+    f->bytes.n = (size_t)n;
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "app/daemon/app.h"
+#include "base/os.h"
 #include "core/port_files.h"
 #include "core/port_work.h"
 #include "http/api/sandboxes/entry_json.h"
@@ -60,23 +61,17 @@ static void finish(struct tool_file *f)
     tool_file_free(f);
 }
 
-/* A file that shrinks meanwhile is as long as it then is. */
 static int read_all(struct tool_file *f)
 {
+    ssize_t n;
+
     f->bytes = BUF_INIT(f->size + 1);
     if (buf_reserve(&f->bytes, f->size + 1) < 0)
         return ENOMEM;
-    while (f->bytes.n < f->size) {
-        ssize_t n = pread(f->fd, f->bytes.p + f->bytes.n, f->size - f->bytes.n, (off_t)f->bytes.n);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return errno;
-        if (n == 0)
-            break;
-        f->bytes.n += (size_t)n;
-    }
+    n = os_read_start(f->fd, f->bytes.p, f->size);
+    if (n < 0)
+        return (int)-n;
+    f->bytes.n = (size_t)n;
     return 0;
 }
 
