@@ -57,5 +57,7 @@ void api_reply_full(struct http_call *c, const struct err *e, const char *soluti
 /* 400 for an error that names the field which is wrong; any other as http_reply_error() does. */
 void api_reply_wrong(struct http_call *c, const struct err *e);
 
+/* The persistent sandbox that the path names; NULL: answered. */
+struct persistent *api_sandbox(struct http_call *c);
 /* [A-Za-z0-9._-]{1,128}, not starting with a dot. */
 bool api_id_is_valid(const char *id, size_t n);

@@ -454,7 +454,7 @@ static int ask(const struct http_call *c, const struct persistent *home, struct 
 
 void api_terminal_open(struct http_call *c)
 {
-    struct persistent *home = websocket_check(c) ? process_sandbox(c) : NULL;
+    struct persistent *home = websocket_check(c) ? api_sandbox(c) : NULL;
     struct opening *o = home ? calloc(1, sizeof *o) : NULL;
     enum run_fault at = RUN_NO_START;
     struct err e;

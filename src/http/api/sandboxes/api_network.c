@@ -14,17 +14,6 @@ struct changing {
     struct http_call *call;
 };
 
-static struct persistent *find(struct http_call *c)
-{
-    struct persistent *p;
-    struct err e;
-
-    if (sandboxes_find(http_app(c)->sandboxes, http_request(c)->param[0], &p, &e) == 0)
-        return p;
-    http_reply_error(c, &e);
-    return NULL;
-}
-
 static void reply_network(struct http_call *c, const struct persistent *p)
 {
     struct buf body = BUF_INIT(NETWORK_JSON_MAX + sizeof(struct egress_policy));
@@ -46,7 +35,7 @@ static void reply_network(struct http_call *c, const struct persistent *p)
 
 void api_network_get(struct http_call *c)
 {
-    const struct persistent *p = find(c);
+    const struct persistent *p = api_sandbox(c);
 
     if (p)
         reply_network(c, p);
@@ -113,7 +102,7 @@ void api_network_put(struct http_call *c)
 {
     cleanup_with(net_wish_done) struct net_wish wish = {.mode = NET_NONE};
     const struct http_request *r = http_request(c);
-    struct persistent *p = find(c);
+    struct persistent *p = api_sandbox(c);
     struct json_value v;
     struct err e;
 

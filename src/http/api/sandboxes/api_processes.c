@@ -94,20 +94,9 @@ static void reply_process(struct http_call *c, int status, const struct process 
 
 /* ---- finding ---- */
 
-struct persistent *process_sandbox(struct http_call *c)
-{
-    struct persistent *p;
-    struct err e;
-
-    if (sandboxes_find(http_app(c)->sandboxes, http_request(c)->param[0], &p, &e) == 0)
-        return p;
-    http_reply_error(c, &e);
-    return NULL;
-}
-
 struct process *process_of(struct http_call *c)
 {
-    const struct persistent *home = process_sandbox(c);
+    const struct persistent *home = api_sandbox(c);
     const char *text = http_request(c)->param[1];
     size_t n = strlen(text);
     struct process *p = NULL;
@@ -263,7 +252,7 @@ static int ask(const struct persistent *home, const struct process_body *b, stru
 
 void api_process_create(struct http_call *c)
 {
-    struct persistent *home = process_sandbox(c);
+    struct persistent *home = api_sandbox(c);
     struct process_body body = {0};
     struct starting *s = home ? calloc(1, sizeof *s) : NULL;
     enum run_fault at = RUN_NO_START;
@@ -298,7 +287,7 @@ void api_process_create(struct http_call *c)
 
 void api_processes_list(struct http_call *c)
 {
-    const struct persistent *home = process_sandbox(c);
+    const struct persistent *home = api_sandbox(c);
     struct buf body = BUF_INIT(ONE_MAX);
     struct jw w = JW(&body);
     const struct process *p;

@@ -295,7 +295,7 @@ void api_sandboxes_list(struct http_call *c)
     }
 }
 
-static struct persistent *find(struct http_call *c)
+struct persistent *api_sandbox(struct http_call *c)
 {
     struct persistent *p;
     struct err e;
@@ -376,7 +376,7 @@ void api_sandbox_get(struct http_call *c)
     const struct file_order o = {
         .verb = FILE_USAGE, .path = {"", 0}
     };
-    struct persistent *p = find(c);
+    struct persistent *p = api_sandbox(c);
     struct looking *l;
     struct err e;
 
@@ -408,7 +408,7 @@ void api_sandbox_get(struct http_call *c)
 
 void api_sandbox_pause(struct http_call *c)
 {
-    struct persistent *p = find(c);
+    struct persistent *p = api_sandbox(c);
     struct err e;
 
     if (!p)
@@ -421,7 +421,7 @@ void api_sandbox_pause(struct http_call *c)
 
 void api_sandbox_resume(struct http_call *c)
 {
-    struct persistent *p = find(c);
+    struct persistent *p = api_sandbox(c);
     struct err e;
 
     if (!p)
@@ -445,7 +445,7 @@ const struct shape lifetime_shape = {lifetime_fields, ARRAY_LEN(lifetime_fields)
 void api_sandbox_lifetime(struct http_call *c)
 {
     cleanup_with(shaping_done) struct shaping s = {0};
-    struct persistent *p = find(c);
+    struct persistent *p = api_sandbox(c);
     struct lifetime_body b = {0};
 
     if (!p || !dialect_decode(c, &lifetime_shape, &b, &s))
@@ -471,7 +471,7 @@ void api_sandbox_delete(struct http_call *c)
         http_reply(c, 204, NULL, NULL);
         return;
     }
-    p = find(c);
+    p = api_sandbox(c);
     if (p)
         sandboxes_delete(p, on_dead, c);
 }

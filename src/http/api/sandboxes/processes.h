@@ -15,8 +15,7 @@ extern const struct shape process_shape, process_signal_shape, process_size_shap
 
 enum { PROCESS_TERMINAL_MAX = 65535 }; /* columns or rows */
 
-/* The sandbox of the path, or the process: by number, else by id or tag. NULL: answered. */
-struct persistent *process_sandbox(struct http_call *c);
+/* The process of the path: by number, else by id or tag. NULL: answered. */
 struct process *process_of(struct http_call *c);
 
 /* One process as an object; its room in a buffer. */
