@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An editor: at once a text field, soon CodeMirror. Nobody waits for the second to use the first.
+// An editor: at once a text field, soon CodeMirror. The first can be used before the second is there.
 import {fill, h} from './dom.js';
 
 // options: value, language, label, onchange(text), onrun()

@@ -154,7 +154,7 @@ void master_run(int daemon, const char *hosts)
     if (!m)
         _exit(1);
     (void)prctl(PR_SET_NAME, "egress-master");
-    (void)signal(SIGCHLD, SIG_IGN); /* nobody waits for doors */
+    (void)signal(SIGCHLD, SIG_IGN); /* doors are not waited for */
     *m = (struct master){
         .daemon = daemon, .ahead = {-1, -1}
     };

@@ -163,7 +163,7 @@ def test_the_shell_calls_no_tools(client):
 
 
 def test_a_cell_over_rest_calls_none(daemon):
-    """Whoever runs cells without a list of tools has no tools for them."""
+    """Cells that run without a list of tools have no tools."""
     made = daemon.request("POST", "/v1/sandboxes", json={}).json()
     got = daemon.request("POST", f"/v1/sandboxes/{made['id']}/cells", json={
         "code": "from sbx import tools, ToolError\ntry: tools.square(n=1)\nexcept ToolError as e: print(e.type)"}).json()

@@ -227,7 +227,7 @@ def test_what_is_compiled_depends_on_every_file_that_the_compiler_reads(mounts, 
 
 
 def test_a_file_that_the_code_does_not_name_is_not_there_for_the_compiler(mounts):
-    """So it need not be counted: this spelling of .incbin finds nothing, whoever compiled it before."""
+    """So it need not be counted: this spelling of .incbin finds nothing, also when another caller compiled it before."""
     code = 'asm(".globl blob\\nblob: .in" "cbin \\"own.bin\\"");\nextern const char blob[];\nint f(void) { return blob[0]; }'
     for own in (2, 5):
         assert error(mounts, C, code, options={"files": {"own.bin": chr(own)}})["type"] == "CompileError"

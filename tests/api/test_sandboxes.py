@@ -91,7 +91,7 @@ def test_delete_ends_everything_and_leaves_the_host_clean(daemon):
 
 
 def test_a_client_that_reads_slowly_does_not_hold_up_the_end(daemon):
-    """What it has not read yet is kept for it; everything inside is dead, and whoever deletes it is told so."""
+    """What it has not read yet is kept for it; everything inside is dead, and the client that deletes it is told so."""
     info = create(daemon)
     box = Sandbox(daemon, "/v1/sandboxes/" + info["id"])
     pid = daemon.request("POST", box.at + "/processes", json={"command": "yes"}).json()["pid"]
